@@ -1,0 +1,168 @@
+"""The description of one dimension of a grid."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor, nn
+
+__all__ = ["Dim", "Transfer", "check_dims"]
+
+Transfer = Callable[[Tensor], Tensor]
+"""A transfer function, the α of Eq. 8: ``[..., hidden]`` to ``[..., hidden]``."""
+
+NAMED = ("lstm", "identity", "tanh", "relu")
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One dimension of a grid: what happens along it, and how its weights are shared.
+
+    Args:
+        name: how sides, sizes and parameters are addressed; a Python identifier, unique in the grid.
+        transform: ``"lstm"`` puts LSTM cells along the dimension (Eq. 1). ``"identity"``, ``"tanh"``,
+            ``"relu"`` or a callable make it a non-LSTM dimension, ``h' = α(V H)`` (Eq. 8).
+        size: the number of blocks along the dimension; ``None`` takes it from the sides of each call.
+        tied: share one set of weights *along* the dimension. An untied dimension has one set for each
+            position and so needs a ``size``.
+        priority: compute this dimension's transform after the others, from their new hidden vectors
+            (Eq. 7).
+        reverse: travel from the last position to the first.
+        shares_weights_with: the name of the dimension whose weights this one uses too; sharing
+            *among* dimensions, as opposed to ``tied``.
+        hidden_size: the length of this dimension's vectors; ``None`` takes the grid's.
+
+    Raises:
+        TypeError: if an argument is of the wrong type.
+        ValueError: if a name is no identifier, a transform is unknown, a size is not positive, an
+            untied dimension has no size, or a callable holds parameters of its own.
+
+    Notes:
+        A callable transform must be a pure function of its argument that treats the leading axes
+        independently: the engines call it on any number of blocks at once, and again in the backward
+        pass. A ``torch.nn.Module`` serves as long as it has no parameters.
+
+    >>> Dim("depth", size=18, priority=True)
+    Dim('depth', size=18, priority=True)
+    """
+
+    name: str
+    transform: str | Transfer = "lstm"
+    size: int | None = None
+    tied: bool = True
+    priority: bool = False
+    reverse: bool = False
+    shares_weights_with: str | None = None
+    hidden_size: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"name: expected a string, got {self.name!r}")
+        if not self.name.isidentifier():
+            raise ValueError(f"name: expected a Python identifier, got {self.name!r}")
+        if isinstance(self.transform, str):
+            if self.transform not in NAMED:
+                raise ValueError(
+                    f'dimension "{self.name}": transform: expected one of {", ".join(NAMED)} '
+                    f"or a callable, got {self.transform!r}"
+                )
+        elif not callable(self.transform):
+            raise TypeError(
+                f'dimension "{self.name}": transform: expected a string or a callable, '
+                f"got {self.transform!r}"
+            )
+        elif isinstance(self.transform, nn.Module) and any(True for _ in self.transform.parameters()):
+            raise ValueError(
+                f'dimension "{self.name}": transform: expected a function without parameters, '
+                f"got {type(self.transform).__name__} with parameters of its own"
+            )
+        for argument in ("size", "hidden_size"):
+            value = getattr(self, argument)
+            if value is None:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(
+                    f'dimension "{self.name}": {argument}: expected an integer, got {value!r}'
+                )
+            if value < 1:
+                raise ValueError(
+                    f'dimension "{self.name}": {argument}: expected at least 1, got {value}'
+                )
+        if not self.tied and self.size is None:
+            raise ValueError(
+                f'dimension "{self.name}": size: expected a number because the dimension is untied '
+                f"(one set of weights for each position), got None"
+            )
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether LSTM cells stand along this dimension."""
+        return self.transform == "lstm"
+
+    def __repr__(self) -> str:
+        given = [repr(self.name)]
+        for field, default in _DEFAULTS.items():
+            value = getattr(self, field)
+            if value != default:
+                text = value.__name__ if hasattr(value, "__name__") else repr(value)
+                given.append(f"{field}={text}")
+        return f"Dim({', '.join(given)})"
+
+
+_DEFAULTS = {
+    name: field.default
+    for name, field in Dim.__dataclass_fields__.items()
+    if name != "name"
+}
+
+
+def check_dims(dims: Sequence[Dim | str], hidden_size: int | None) -> tuple[Dim, ...]:
+    """The dimensions of a grid, names made into :class:`Dim` and hidden sizes filled in.
+
+    Raises:
+        TypeError: if a dimension is neither a name nor a :class:`Dim`.
+        ValueError: if there are none, a name is repeated, a hidden size is missing, or weights are
+            shared with a dimension whose weights have another shape.
+    """
+    if isinstance(dims, str) or not isinstance(dims, Sequence):
+        raise TypeError(f"dims: expected a list of dimensions, got {dims!r}")
+    if not dims:
+        raise ValueError("dims: expected at least one dimension, got none")
+    if hidden_size is not None and (not isinstance(hidden_size, int) or hidden_size < 1):
+        raise ValueError(f"hidden_size: expected a positive integer, got {hidden_size!r}")
+    checked: dict[str, Dim] = {}
+    for given in dims:
+        dim = Dim(given) if isinstance(given, str) else given
+        if not isinstance(dim, Dim):
+            raise TypeError(f"dims: expected names or Dim, got {given!r}")
+        if dim.name in checked:
+            raise ValueError(f'dims: dimension "{dim.name}" is there twice')
+        if dim.hidden_size is None:
+            if hidden_size is None:
+                raise ValueError(
+                    f'dimension "{dim.name}": hidden_size: expected a number, of the dimension or of '
+                    f"the grid, got None"
+                )
+            dim = replace(dim, hidden_size=hidden_size)
+        checked[dim.name] = dim
+    for dim in checked.values():
+        if dim.shares_weights_with is not None:
+            _check_sharing(dim, checked)
+    return tuple(checked.values())
+
+
+def _check_sharing(dim: Dim, dims: dict[str, Dim]) -> None:
+    where = f'dimension "{dim.name}": shares_weights_with: '
+    owner = dims.get(dim.shares_weights_with or "")
+    if owner is None or owner is dim:
+        others = ", ".join(name for name in dims if name != dim.name)
+        raise ValueError(f"{where}expected one of {others}, got {dim.shares_weights_with!r}")
+    if owner.shares_weights_with is not None:
+        raise ValueError(
+            f'{where}expected a dimension with weights of its own, got "{owner.name}", which shares '
+            f'those of "{owner.shares_weights_with}"'
+        )
+    if (dim.transform, dim.hidden_size) != (owner.transform, owner.hidden_size):
+        raise ValueError(
+            f'{where}expected the transform and hidden size of "{owner.name}", {owner.transform!r} '
+            f"and {owner.hidden_size}, got {dim.transform!r} and {dim.hidden_size}"
+        )

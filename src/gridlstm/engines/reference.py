@@ -1,0 +1,89 @@
+"""The specification: one block after the other, with ordinary autograd.
+
+Slow and plain. Every other engine equals this one, forward and every gradient. It is also the one
+that supports second derivatives.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from gridlstm.block import Block, Dropout, Weights, apply_block
+from gridlstm.geometry import Plan, face_number, position_number, set_number, travel
+from gridlstm.state import State
+
+__all__ = ["run"]
+
+
+def run(
+    block: Block,
+    plan: Plan,
+    weights: Sequence[Weights],
+    incoming: Sequence[State],
+    *,
+    mask: Bool[Tensor, "blocks batch"] | None = None,
+    dropout: Dropout | None = None,
+    trace: bool = False,
+) -> tuple[list[State], list[State] | None]:
+    """Runs a grid.
+
+    Args:
+        block: what each block computes.
+        plan: the sizes and directions of the grid.
+        weights: one a phase.
+        incoming: for each dimension, the vectors on its faces, ``[faces, batch, d]``.
+        mask: which blocks are real, in lexicographic order of their positions; the others hand
+            their incoming vectors on unchanged.
+        dropout: what the blocks drop of the hidden vectors they read.
+        trace: also return the outgoing vectors of every block.
+
+    Returns:
+        For each dimension the vectors that leave through its faces, ``[faces, batch, d]``; with
+        ``trace``, for each dimension those of all blocks, ``[blocks, batch, d]``, else ``None``.
+    """
+    # travelling[i][face]: the vectors now on that face of dimension i; each block updates its own.
+    travelling = [_unbind(side) for side in incoming]
+    dtype = incoming[0].hidden.dtype
+    blocks: list[list[State]] = [[] for _ in range(plan.blocks)]
+    for position in travel(plan.sizes, plan.reverse):
+        number = position_number(position, plan.sizes)
+        faces = [face_number(position, plan.sizes, i) for i in range(len(plan.sizes))]
+        arriving = [side[face] for side, face in zip(travelling, faces, strict=True)]
+        chosen = set_number(position, plan.sizes, plan.untied)
+        leaving = apply_block(
+            block,
+            [(w.weight[chosen], None if w.bias is None else w.bias[chosen]) for w in weights],
+            arriving,
+            None if dropout is None else dropout.kept[:, number].to(dtype) * dropout.scale,
+        )
+        if mask is not None:
+            real = mask[number].unsqueeze(-1)
+            leaving = [_choose(real, new, old) for new, old in zip(leaving, arriving, strict=True)]
+        for side, face, state in zip(travelling, faces, leaving, strict=True):
+            side[face] = state
+        blocks[number] = leaving
+    outgoing = [_stack(side) for side in travelling]
+    if not trace:
+        return outgoing, None
+    return outgoing, [_stack([leaving[i] for leaving in blocks]) for i in range(len(plan.sizes))]
+
+
+def _unbind(side: State) -> list[State]:
+    if side.memory is None:
+        return [State(h) for h in side.hidden.unbind()]
+    return [State(h, m) for h, m in zip(side.hidden.unbind(), side.memory.unbind(), strict=True)]
+
+
+def _stack(states: Sequence[State]) -> State:
+    memories = [state.memory for state in states if state.memory is not None]
+    hidden = torch.stack([state.hidden for state in states])
+    return State(hidden, torch.stack(memories) if memories else None)
+
+
+def _choose(real: Tensor, new: State, old: State) -> State:
+    hidden = torch.where(real, new.hidden, old.hidden)
+    if new.memory is None or old.memory is None:
+        return State(hidden)
+    return State(hidden, torch.where(real, new.memory, old.memory))

@@ -1,0 +1,273 @@
+"""The Grid LSTM as a module: parameters, checks at the door, and a call of an engine."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, get_args, overload
+
+import torch
+from torch import Tensor, nn
+
+from gridlstm.block import Dropout, Weights, make_block
+from gridlstm.cell import GATES, Output
+from gridlstm.dim import Dim, check_dims
+from gridlstm.engines import ENGINES, Engine
+from gridlstm.geometry import make_plan
+from gridlstm.sides import check_sides, from_faces, make_mask, to_faces
+from gridlstm.state import State
+
+__all__ = ["GridLSTM"]
+
+Init = Callable[[Tensor], object]
+
+
+class GridLSTM(nn.Module):
+    """A grid of LSTM blocks in any number of dimensions (section 3).
+
+    The block at each position concatenates the hidden vectors that reach it along all dimensions,
+
+    .. math:: H = [h_1; \\dots; h_N]  \\qquad (h_i', m_i') = \\mathrm{LSTM}(H, m_i, W_i)
+
+    (Eq. 5 and 6), and hands each new pair on along its dimension. Data enters and leaves only through
+    the sides of the grid.
+
+    Args:
+        dims: the dimensions, by name or as :class:`Dim`.
+        hidden_size: the length of the hidden and memory vectors, for each dimension that does not
+            state its own.
+        bias: add a bias to every preactivation. ``False`` gives the equations as printed.
+        output: ``"paper"`` for ``h' = tanh(g_o ⊙ m')`` (Eq. 1), ``"standard"`` for
+            ``h' = g_o ⊙ tanh(m')``, as in ``torch.nn.LSTM``.
+        forget_bias: what the bias of the forget gates starts from; 1 unless given, and not available
+            without ``bias``. The other biases start from 0.
+        init: fills a weight matrix in place; called for each gate of each set of weights,
+            ``[hidden, H]``. Glorot-uniform by default.
+        dropout: the probability with which a block drops each value of the hidden vectors it reads
+            (section 4.4), in training mode. What it hands on is not dropped.
+        engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and has second
+            derivatives. Both give the same results.
+        recompute: keep less for the backward pass and compute it anew there: a third of the memory,
+            for more time. Only the wavefront engine makes use of it.
+
+    Variables:
+        weight_NAME: the weights of dimension NAME, ``[*untied sizes, gates · hidden, H]``: one leading
+            axis for each untied dimension; ``gates`` is 4 for LSTM dimensions, in the order
+            ``u, f, o, c`` (Eq. 1), and 1 for others (the V of Eq. 8). Absent where a dimension
+            shares another's.
+        bias_NAME: the same without the last axis.
+
+    Raises:
+        TypeError: if an argument is of the wrong type.
+        ValueError: if dimensions are missing, repeated or share weights that do not fit, or an
+            argument is out of range.
+
+    Notes:
+        - Equation 1 squashes the product of output gate and memory; nearly every other LSTM squashes
+          the memory first. ``output`` chooses.
+        - With several priority dimensions all of them read the new vectors of the ordinary ones, and
+          none another's.
+        - Each phase of a block (ordinary, then priority dimensions) draws its own dropout.
+        - Weights along an untied reversed dimension belong to positions, not to the order of travel.
+
+    >>> grid = GridLSTM(["time", Dim("depth", size=3)], hidden_size=8)
+    >>> x = torch.randn(2, 5, 8)
+    >>> out = grid({"depth": State(x, x)})
+    >>> out["depth"].hidden.shape, out["time"].memory.shape
+    (torch.Size([2, 5, 8]), torch.Size([2, 3, 8]))
+    """
+
+    def __init__(
+        self,
+        dims: Sequence[Dim | str],
+        hidden_size: int | None = None,
+        *,
+        bias: bool = True,
+        output: Output = "paper",
+        forget_bias: float | None = None,
+        init: Init = nn.init.xavier_uniform_,
+        dropout: float = 0.0,
+        engine: Engine = "wavefront",
+        recompute: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        _check_choice("output", output, get_args(Output))
+        _check_choice("engine", engine, get_args(Engine))
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout: expected a probability of at least 0 and below 1, got {dropout}")
+        if forget_bias is not None and not bias:
+            raise ValueError(f"forget_bias: expected None because bias is False, got {forget_bias}")
+        self.dims = check_dims(dims, hidden_size)
+        self.hidden_size = hidden_size
+        self.bias = bias
+        self.output = output
+        self.forget_bias = 1.0 if forget_bias is None and bias else forget_bias
+        self.init = init
+        self.dropout = dropout
+        self.engine = engine
+        self.recompute = recompute
+        self.block = make_block(self.dims, output)
+        untied = [dim.size for dim in self.dims if not dim.tied]
+        for dim, transform in zip(self.dims, self.block.transforms, strict=True):
+            if dim.shares_weights_with is not None:
+                continue
+            rows = transform.gates.stop - transform.gates.start
+            weight = torch.empty(*untied, rows, self.block.hidden_size, device=device, dtype=dtype)
+            self.register_parameter(f"weight_{dim.name}", nn.Parameter(weight))
+            if bias:
+                self.register_parameter(f"bias_{dim.name}", nn.Parameter(torch.empty_like(weight[..., 0])))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draws the weights anew with ``init`` and sets the biases back."""
+        for dim in self.dims:
+            if dim.shares_weights_with is not None:
+                continue
+            weight, bias = self._parameters_of(dim)
+            gates = len(GATES) if dim.has_memory else 1
+            for matrix in weight.view(-1, weight.shape[-2] // gates, weight.shape[-1]):
+                self.init(matrix)
+            if bias is not None:
+                bias.zero_()
+                if dim.has_memory and self.forget_bias is not None:
+                    bias.unflatten(-1, (gates, -1))[..., GATES.index("f"), :] = self.forget_bias
+
+    @overload
+    def forward(
+        self,
+        sides: Mapping[str, State],
+        *,
+        lengths: Mapping[str, Tensor] | None = None,
+        mask: Tensor | None = None,
+        trace: Literal[False] = False,
+    ) -> dict[str, State]: ...
+
+    @overload
+    def forward(
+        self,
+        sides: Mapping[str, State],
+        *,
+        lengths: Mapping[str, Tensor] | None = None,
+        mask: Tensor | None = None,
+        trace: Literal[True],
+    ) -> tuple[dict[str, State], dict[str, State]]: ...
+
+    def forward(
+        self,
+        sides: Mapping[str, State],
+        *,
+        lengths: Mapping[str, Tensor] | None = None,
+        mask: Tensor | None = None,
+        trace: bool = False,
+    ) -> dict[str, State] | tuple[dict[str, State], dict[str, State]]:
+        """Runs the grid.
+
+        Args:
+            sides: for some dimensions, the vectors that enter along them, hidden and memory
+                ``[batch, *sizes of the other dimensions, hidden]``. Missing sides and memories are
+                zero. The sizes of dimensions that have none in :class:`Dim` are taken from here.
+            lengths: for some dimensions, how many positions of each sample are real, ``[batch]``.
+            mask: which blocks are real, ``[batch, *sizes]``. A block that is not hands its incoming
+                vectors on unchanged, so a padded sample gives what it would give alone.
+            trace: also return the outgoing vectors of every block.
+
+        Returns:
+            For every dimension the vectors that leave along it, of the shape of the incoming side.
+            Fed in as the next call's side they continue the grid. With ``trace``, a pair of this and,
+            for every dimension, the outgoing vectors of all blocks, ``[batch, *sizes, hidden]``.
+
+        Raises:
+            TypeError: if a side, a length or the mask is of the wrong type or dtype.
+            ValueError: if a side is unknown or does not fit, a size is not known or zero, or a
+                length is out of range.
+        """
+        like = self._parameters_of(self.dims[0])[0]
+        extent = check_sides(self.dims, sides, like)
+        plan = make_plan(
+            extent.sizes,
+            tuple(dim.reverse for dim in self.dims),
+            tuple(not dim.tied for dim in self.dims),
+        )
+        incoming = []
+        for i, dim in enumerate(self.dims):
+            hidden, memory = sides.get(dim.name, (None, None))
+            zero = like.new_zeros(1).expand(plan.faces(i), extent.batch, self.block.width(i))
+            incoming.append(
+                State(
+                    zero if hidden is None else to_faces(hidden).to(like.dtype),
+                    (zero if memory is None else to_faces(memory).to(like.dtype))
+                    if dim.has_memory
+                    else None,
+                )
+            )
+        options = {"recompute": self.recompute} if self.engine == "wavefront" else {}
+        outgoing, blocks = ENGINES[self.engine](
+            self.block,
+            plan,
+            self._weights(),
+            incoming,
+            mask=make_mask(self.dims, extent, lengths, mask, like.device),
+            dropout=self._draw_dropout(plan.blocks, extent.batch, like.device),
+            trace=trace,
+            **options,
+        )
+        others = [
+            [size for j, size in enumerate(extent.sizes) if j != i] for i in range(len(self.dims))
+        ]
+        out = self._named(outgoing, others)
+        if blocks is None:
+            return out
+        return out, self._named(blocks, [extent.sizes] * len(self.dims))
+
+    def _named(self, states: Sequence[State], sizes: Sequence[Sequence[int]]) -> dict[str, State]:
+        return {
+            dim.name: State(
+                from_faces(state.hidden, shape),
+                None if state.memory is None else from_faces(state.memory, shape),
+            )
+            for dim, state, shape in zip(self.dims, states, sizes, strict=True)
+        }
+
+    def _parameters_of(self, dim: Dim) -> tuple[Tensor, Tensor | None]:
+        owner = dim.shares_weights_with or dim.name
+        return getattr(self, f"weight_{owner}"), getattr(self, f"bias_{owner}", None)
+
+    def _weights(self) -> list[Weights]:
+        """The weights of each phase, the rows of its dimensions one below the other."""
+        phases = []
+        for phase in self.block.phases:
+            weights, biases = zip(*(self._parameters_of(self.dims[i]) for i in phase), strict=True)
+            bias = torch.cat(biases, -1).view(-1, sum(b.shape[-1] for b in biases)) if self.bias else None
+            weight = torch.cat(weights, -2)
+            phases.append(Weights(weight.view(-1, *weight.shape[-2:]), bias))
+        return phases
+
+    def _draw_dropout(self, blocks: int, batch: int, device: torch.device) -> Dropout | None:
+        """Drawn for the whole grid at once, so that every engine drops the same values."""
+        if not self.training or self.dropout == 0:
+            return None
+        shape = (len(self.block.phases), blocks, batch, self.block.hidden_size)
+        kept = torch.empty(shape, dtype=torch.bool, device=device).bernoulli_(1 - self.dropout)
+        return Dropout(kept, 1 / (1 - self.dropout))
+
+    def extra_repr(self) -> str:
+        """The arguments that differ from their defaults."""
+        shown = [repr(list(self.dims))]
+        if not self.bias:
+            shown.append("bias=False")
+        elif self.forget_bias != 1:
+            shown.append(f"forget_bias={self.forget_bias}")
+        if self.output != "paper":
+            shown.append(f'output="{self.output}"')
+        if self.dropout:
+            shown.append(f"dropout={self.dropout}")
+        if self.engine != "wavefront":
+            shown.append(f'engine="{self.engine}"')
+        if self.recompute:
+            shown.append("recompute=True")
+        return ", ".join(shown)
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")

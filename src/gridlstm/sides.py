@@ -1,0 +1,170 @@
+"""The sides of a grid: their shapes, checked, and the layout in which the engines take them.
+
+A caller sees a side as ``[batch, *sizes of the other dimensions, hidden]``; an engine as ``[faces,
+batch, hidden]``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gridlstm.dim import Dim
+from gridlstm.state import State
+
+__all__ = ["Extent", "check_sides", "from_faces", "make_mask", "to_faces"]
+
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+class Extent(NamedTuple):
+    """How large a call is: the batch, and the number of blocks along each dimension."""
+
+    batch: int
+    sizes: tuple[int, ...]
+
+
+def check_sides(dims: Sequence[Dim], sides: Mapping[str, State], like: Tensor) -> Extent:
+    """Checks the incoming sides of a call and takes its extent from them.
+
+    Raises:
+        TypeError: if a side is no pair of tensors, or not of the dtype of ``like``.
+        ValueError: if a side is unknown, of the wrong shape or on another device than ``like``, or
+            the size of a dimension is not known.
+    """
+    if not isinstance(sides, Mapping):
+        raise TypeError(f"sides: expected a mapping from names to State, got {type(sides).__name__}")
+    names = [dim.name for dim in dims]
+    if not sides:
+        raise ValueError(f"sides: expected at least one of {', '.join(names)}, got none")
+    sizes = {"batch": None} | {dim.name: dim.size for dim in dims}
+    for name, side in sides.items():
+        if name not in names:
+            raise ValueError(f'sides: unknown dimension "{name}", expected some of {", ".join(names)}')
+        if not isinstance(side, tuple) or len(side) != 2 or not isinstance(side[0], Tensor):
+            raise TypeError(
+                f'side "{name}": expected a State or a pair (hidden, memory), '
+                f"got {type(side).__name__}"
+            )
+        dim = dims[names.index(name)]
+        hidden, memory = side
+        axes = ["batch", *(other for other in names if other != name)]
+        _check_tensor(f'side "{name}": ', "hidden", hidden, axes, sizes, dim.hidden_size, like)
+        sizes.update(zip(axes, hidden.shape, strict=False))
+        if memory is not None:
+            if not dim.has_memory:
+                raise ValueError(
+                    f'side "{name}": expected no memory because the dimension has no LSTM cells '
+                    f"(transform {dim.transform!r}), got one"
+                )
+            if not isinstance(memory, Tensor):
+                raise TypeError(
+                    f'side "{name}": expected memory to be a tensor or None, '
+                    f"got {type(memory).__name__}"
+                )
+            _check_tensor(f'side "{name}": ', "memory", memory, axes, sizes, dim.hidden_size, like)
+    found = []
+    for name in names:
+        size = sizes[name]
+        if size is None:
+            raise ValueError(
+                f'dimension "{name}": size not known: expected a side of another dimension, or '
+                f"a size in Dim, got sides {', '.join(sides)}"
+            )
+        if size == 0:
+            raise ValueError(f'dimension "{name}": expected a size of at least 1, got 0')
+        found.append(size)
+    return Extent(sizes["batch"] or 0, tuple(found))
+
+
+def _check_tensor(
+    where: str,
+    what: str,
+    tensor: Tensor,
+    axes: Sequence[str],
+    sizes: Mapping[str, int | None],
+    hidden_size: int | None,
+    like: Tensor,
+) -> None:
+    expected = [*(sizes[axis] for axis in axes), hidden_size]
+    given = list(tensor.shape)
+    if len(given) != len(expected) or any(
+        size is not None and size != got for size, got in zip(expected, given, strict=True)
+    ):
+        shown = ", ".join(
+            axis if size is None else str(size)
+            for axis, size in zip([*axes, "hidden"], expected, strict=True)
+        )
+        legend = ", ".join([*axes, "hidden"])
+        raise ValueError(f"{where}expected {what} [{shown}] ({legend}), got {given}")
+    if tensor.device != like.device:
+        raise ValueError(f"{where}expected {what} on {like.device}, got {tensor.device}")
+    if torch.is_autocast_enabled(like.device.type):
+        if not tensor.is_floating_point():
+            raise TypeError(f"{where}expected {what} of a floating dtype, got {tensor.dtype}")
+    elif tensor.dtype != like.dtype:
+        raise TypeError(f"{where}expected {what} of dtype {like.dtype}, got {tensor.dtype}")
+
+
+def make_mask(
+    dims: Sequence[Dim],
+    extent: Extent,
+    lengths: Mapping[str, Tensor] | None,
+    mask: Tensor | None,
+    device: torch.device,
+) -> Tensor | None:
+    """Which blocks are real, ``[blocks, batch]``; ``None`` where all are.
+
+    Raises:
+        TypeError: if lengths are not integers or the mask is not boolean.
+        ValueError: if a name is unknown, a shape is wrong or a length is out of range.
+    """
+    names = [dim.name for dim in dims]
+    full = (extent.batch, *extent.sizes)
+    real = None
+    if mask is not None:
+        if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+            kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+            raise TypeError(f"mask: expected a tensor of dtype torch.bool, got {kind}")
+        if mask.shape != full:
+            raise ValueError(
+                f"mask: expected {list(full)} (batch, {', '.join(names)}), got {list(mask.shape)}"
+            )
+        real = mask.to(device)
+    for name, length in (lengths or {}).items():
+        if name not in names:
+            raise ValueError(f'lengths: unknown dimension "{name}", expected some of {", ".join(names)}')
+        i = names.index(name)
+        length = _check_length(name, length, extent.batch, extent.sizes[i]).to(device)
+        inside = torch.arange(extent.sizes[i], device=device) < length.unsqueeze(-1)
+        axes = [extent.batch, *(1 if j != i else size for j, size in enumerate(extent.sizes))]
+        inside = inside.view(axes)
+        real = inside if real is None else real & inside
+    return None if real is None else real.expand(full).flatten(1).mT
+
+
+def _check_length(name: str, length: Tensor, batch: int, size: int) -> Tensor:
+    where = f'lengths "{name}": '
+    if not isinstance(length, Tensor) or length.dtype not in _INTEGERS:
+        kind = length.dtype if isinstance(length, Tensor) else type(length).__name__
+        raise TypeError(f"{where}expected a tensor of integers, got {kind}")
+    if length.shape != (batch,):
+        raise ValueError(f"{where}expected [{batch}] (batch), got {list(length.shape)}")
+    if not length.is_meta:
+        for value in length.tolist():
+            if not 0 <= value <= size:
+                raise ValueError(f"{where}expected from 0 to {size}, the size, got {value}")
+    return length
+
+
+def to_faces(tensor: Tensor) -> Tensor:
+    """``[batch, *others, hidden]`` to ``[faces, batch, hidden]``."""
+    if tensor.dim() == 2:
+        return tensor.unsqueeze(0)
+    return tensor.movedim(0, -2).flatten(0, -3)
+
+
+def from_faces(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
+    """``[faces, batch, hidden]`` to ``[batch, *sizes, hidden]``, for sides and for all blocks."""
+    return tensor.view(*sizes, *tensor.shape[1:]).movedim(-2, 0)

@@ -1,0 +1,23 @@
+"""The pair of vectors that travels along a dimension of a grid."""
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+__all__ = ["State"]
+
+
+class State(NamedTuple):
+    """The hidden and memory vectors of one dimension.
+
+    On a side of a grid both have the shape ``[batch, *sizes of the other dimensions, hidden]``. A
+    non-LSTM dimension (section 3.3) has no memory: ``memory`` is ``None``.
+
+    >>> import torch
+    >>> h, m = State(torch.zeros(3, 8), torch.ones(3, 8))
+    >>> h.shape
+    torch.Size([3, 8])
+    """
+
+    hidden: Tensor
+    memory: Tensor | None = None
