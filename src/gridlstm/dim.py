@@ -108,11 +108,7 @@ class Dim:
         return f"Dim({', '.join(given)})"
 
 
-_DEFAULTS = {
-    name: field.default
-    for name, field in Dim.__dataclass_fields__.items()
-    if name != "name"
-}
+_DEFAULTS = {name: field.default for name, field in Dim.__dataclass_fields__.items() if name != "name"}
 
 
 def check_dims(dims: Sequence[Dim | str], hidden_size: int | None) -> tuple[Dim, ...]:

@@ -12,7 +12,7 @@ lexicographic order. A side of the grid is the list of its dimension's faces.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
@@ -157,7 +157,7 @@ def make_plan(sizes: tuple[int, ...], reverse: tuple[bool, ...], untied: tuple[b
         untied=untied,
         steps=tuple(
             Step(int(start), int(stop), _groups(weight_set[start:stop]))
-            for start, stop in zip(starts[:-1], starts[1:], strict=True)
+            for start, stop in pairwise(starts)
         ),
         position=position,
         weight_set=weight_set,
@@ -179,7 +179,4 @@ def _numbers(index: Ints, sizes: Sequence[int], counted: Sequence[bool]) -> Ints
 
 def _groups(weight_set: Ints) -> tuple[tuple[int, int, int], ...]:
     edges = [0, *(np.flatnonzero(np.diff(weight_set)) + 1).tolist(), len(weight_set)]
-    return tuple(
-        (int(weight_set[first]), first, last)
-        for first, last in zip(edges[:-1], edges[1:], strict=True)
-    )
+    return tuple((int(weight_set[first]), first, last) for first, last in pairwise(edges))

@@ -20,7 +20,7 @@ Init = Callable[[Tensor], object]
 
 
 class GridLSTM(nn.Module):
-    """A grid of LSTM blocks in any number of dimensions (section 3).
+    r"""A grid of LSTM blocks in any number of dimensions (section 3).
 
     The block at each position concatenates the hidden vectors that reach it along all dimensions,
 
@@ -93,7 +93,9 @@ class GridLSTM(nn.Module):
         _check_choice("output", output, get_args(Output))
         _check_choice("engine", engine, get_args(Engine))
         if not 0 <= dropout < 1:
-            raise ValueError(f"dropout: expected a probability of at least 0 and below 1, got {dropout}")
+            raise ValueError(
+                f"dropout: expected a probability of at least 0 and below 1, got {dropout}"
+            )
         if forget_bias is not None and not bias:
             raise ValueError(f"forget_bias: expected None because bias is False, got {forget_bias}")
         self.dims = check_dims(dims, hidden_size)
@@ -106,7 +108,7 @@ class GridLSTM(nn.Module):
         self.engine = engine
         self.recompute = recompute
         self.block = make_block(self.dims, output)
-        untied = [dim.size for dim in self.dims if not dim.tied]
+        untied = [dim.size or 0 for dim in self.dims if not dim.tied]
         for dim, transform in zip(self.dims, self.block.transforms, strict=True):
             if dim.shares_weights_with is not None:
                 continue
@@ -114,7 +116,9 @@ class GridLSTM(nn.Module):
             weight = torch.empty(*untied, rows, self.block.hidden_size, device=device, dtype=dtype)
             self.register_parameter(f"weight_{dim.name}", nn.Parameter(weight))
             if bias:
-                self.register_parameter(f"bias_{dim.name}", nn.Parameter(torch.empty_like(weight[..., 0])))
+                self.register_parameter(
+                    f"bias_{dim.name}", nn.Parameter(torch.empty_like(weight[..., 0]))
+                )
         self.reset_parameters()
 
     @torch.no_grad()
@@ -130,7 +134,7 @@ class GridLSTM(nn.Module):
             if bias is not None:
                 bias.zero_()
                 if dim.has_memory and self.forget_bias is not None:
-                    bias.unflatten(-1, (gates, -1))[..., GATES.index("f"), :] = self.forget_bias
+                    bias.chunk(gates, -1)[GATES.index("f")].fill_(self.forget_bias)
 
     @overload
     def forward(
@@ -237,7 +241,9 @@ class GridLSTM(nn.Module):
         phases = []
         for phase in self.block.phases:
             weights, biases = zip(*(self._parameters_of(self.dims[i]) for i in phase), strict=True)
-            bias = torch.cat(biases, -1).view(-1, sum(b.shape[-1] for b in biases)) if self.bias else None
+            bias = (
+                torch.cat(biases, -1).view(-1, sum(b.shape[-1] for b in biases)) if self.bias else None
+            )
             weight = torch.cat(weights, -2)
             phases.append(Weights(weight.view(-1, *weight.shape[-2:]), bias))
         return phases

@@ -44,8 +44,7 @@ def check_sides(dims: Sequence[Dim], sides: Mapping[str, State], like: Tensor) -
             raise ValueError(f'sides: unknown dimension "{name}", expected some of {", ".join(names)}')
         if not isinstance(side, tuple) or len(side) != 2 or not isinstance(side[0], Tensor):
             raise TypeError(
-                f'side "{name}": expected a State or a pair (hidden, memory), '
-                f"got {type(side).__name__}"
+                f'side "{name}": expected a State or a pair (hidden, memory), got {type(side).__name__}'
             )
         dim = dims[names.index(name)]
         hidden, memory = side
@@ -134,7 +133,9 @@ def make_mask(
         real = mask.to(device)
     for name, length in (lengths or {}).items():
         if name not in names:
-            raise ValueError(f'lengths: unknown dimension "{name}", expected some of {", ".join(names)}')
+            raise ValueError(
+                f'lengths: unknown dimension "{name}", expected some of {", ".join(names)}'
+            )
         i = names.index(name)
         length = _check_length(name, length, extent.batch, extent.sizes[i]).to(device)
         inside = torch.arange(extent.sizes[i], device=device) < length.unsqueeze(-1)

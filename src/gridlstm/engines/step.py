@@ -50,9 +50,7 @@ class Tape:
     spent: bool
 
 
-def forward_step(
-    call: Call, weights: Sequence[Weights], tape: Tape, s: int
-) -> tuple[Tensor, Tensor]:
+def forward_step(call: Call, weights: Sequence[Weights], tape: Tape, s: int) -> tuple[Tensor, Tensor]:
     """The new hidden ``[n, B, H]`` and memory vectors ``[n, B, M]`` of step ``s`` (Eq. 5 to 8)."""
     block, step = call.block, call.plan.steps[s]
     h, m = tape.hidden.at(s), tape.memory.at(s)
@@ -137,14 +135,12 @@ def multiply(x: Tensor, weight: Tensor, step: Step, out: Tensor) -> None:
     elif len(sizes) == 1 and step.groups[-1][0] - step.groups[0][0] == sets - 1:
         chosen = weight[step.groups[0][0] : step.groups[-1][0] + 1]
         rows = (sets, -1)
-        torch.bmm(
-            x.view(*rows, x.shape[-1]), chosen.mT, out=product.view(*rows, product.shape[-1])
-        )
+        torch.bmm(x.view(*rows, x.shape[-1]), chosen.mT, out=product.view(*rows, product.shape[-1]))
     else:
-        for chosen, first, last in step.groups:
+        for number, first, last in step.groups:
             torch.mm(
                 x[first:last].flatten(0, 1),
-                weight[chosen].mT,
+                weight[number].mT,
                 out=product[first:last].flatten(0, 1),
             )
     if product is not out:

@@ -25,7 +25,7 @@ from gridlstm.state import State
 __all__ = ["run"]
 
 
-@torch.compiler.disable
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def run(
     block: Block,
     plan: Plan,
@@ -204,9 +204,14 @@ class GradWeights:
         self._weights = weights
         self._tape = tape
         self._all = tape.gates[0].keep == "all"
-        self._sums = [] if self._all else [
-            Weights(torch.zeros_like(w), None if b is None else torch.zeros_like(b)) for w, b in weights
-        ]
+        self._sums = (
+            []
+            if self._all
+            else [
+                Weights(torch.zeros_like(w), None if b is None else torch.zeros_like(b))
+                for w, b in weights
+            ]
+        )
 
     def add(self, s: int) -> None:
         """Takes in step ``s``."""
@@ -232,7 +237,10 @@ class GradWeights:
             if len(weight) > 1:  # One set of weights after the other, blocks of a set together.
                 by_set = torch.from_numpy(gates.plan.by_set()).to(grad.device)
                 grad, x = grad[by_set].flatten(1, 2), x[by_set].flatten(1, 2)
-            grad, x = grad.reshape(len(weight), -1, grad.shape[-1]), x.reshape(len(weight), -1, x.shape[-1])
+            grad, x = (
+                grad.reshape(len(weight), -1, grad.shape[-1]),
+                x.reshape(len(weight), -1, x.shape[-1]),
+            )
             done.append(Weights(grad.mT.to(x.dtype) @ x, None if bias is None else grad.sum(1)))
         return done
 

@@ -1,0 +1,1 @@
+"""Networks made of grids, and those that the paper compares them with."""

@@ -1,0 +1,37 @@
+"""Shape checking, NaN-filled buffers and one thread, for every test."""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from jaxtyping import install_import_hook
+
+# Before anything of the package is imported: the annotations of all that lies behind the door are
+# checked at every call. The door has checks of its own, which tests of bad input must reach.
+install_import_hook(
+    ["gridlstm.cell", "gridlstm.block", "gridlstm.geometry", "gridlstm.engines"], "beartype.beartype"
+)
+
+import pytest
+import torch
+
+from gridlstm.engines.workspace import Workspace
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _uninitialised_is_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read from a buffer before it was written shows up as NaN."""
+    take = Workspace.take
+
+    def filled(self, shape, like, dtype=None):
+        tensor = take(self, shape, like, dtype)
+        return tensor.fill_(float("nan")) if tensor.is_floating_point() else tensor
+
+    monkeypatch.setattr(Workspace, "take", filled)
