@@ -2,8 +2,21 @@
 
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
+from gridlstm.models.convert import from_torch, to_torch
+from gridlstm.models.deep import DeepGridLSTM
+from gridlstm.models.sequence import SequenceGridLSTM
+from gridlstm.models.stack import GridStack
 from gridlstm.state import State
 
-__all__ = ["Dim", "GridLSTM", "State"]
+__all__ = [
+    "DeepGridLSTM",
+    "Dim",
+    "GridLSTM",
+    "GridStack",
+    "SequenceGridLSTM",
+    "State",
+    "from_torch",
+    "to_torch",
+]
 
 __version__ = "0.1.0"

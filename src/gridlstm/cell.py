@@ -26,7 +26,7 @@ GATES = ("u", "f", "o", "c")
 
 
 def lstm(
-    preactivation: Float[Tensor, "*rows 4*d"], m: Float[Tensor, "*rows d"], output: Output
+    preactivation: Float[Tensor, "*rows gates"], m: Float[Tensor, "*rows d"], output: Output
 ) -> tuple[Float[Tensor, "*rows d"], Float[Tensor, "*rows d"]]:
     """Eq. 1 from ``W H`` on: the new hidden and memory vectors."""
     g_u, g_f, g_o, g_c = preactivation.chunk(len(GATES), -1)
@@ -37,7 +37,7 @@ def lstm(
 
 
 def lstm_(
-    gates: Float[Tensor, "*rows 4*d"], m: Float[Tensor, "*rows d"], output: Output
+    gates: Float[Tensor, "*rows gates"], m: Float[Tensor, "*rows d"], output: Output
 ) -> tuple[Float[Tensor, "*rows d"], Float[Tensor, "*rows d"]]:
     """The same as :func:`lstm`; leaves the activated gates in place of their preactivations."""
     d = m.shape[-1]
@@ -51,7 +51,7 @@ def lstm_(
 
 
 def lstm_backward_(
-    gates: Float[Tensor, "*rows 4*d"],
+    gates: Float[Tensor, "*rows gates"],
     m: Float[Tensor, "*rows d"],
     grad_h: Float[Tensor, "*rows d"],
     grad_m: Float[Tensor, "*rows d"],

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
+from gridlstm.checks import check_positive
+
 __all__ = ["Dim", "Transfer", "check_dims"]
 
 Transfer = Callable[[Tensor], Tensor]
@@ -77,16 +79,8 @@ class Dim:
             )
         for argument in ("size", "hidden_size"):
             value = getattr(self, argument)
-            if value is None:
-                continue
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(
-                    f'dimension "{self.name}": {argument}: expected an integer, got {value!r}'
-                )
-            if value < 1:
-                raise ValueError(
-                    f'dimension "{self.name}": {argument}: expected at least 1, got {value}'
-                )
+            if value is not None:
+                check_positive(f'dimension "{self.name}": {argument}', value)
         if not self.tied and self.size is None:
             raise ValueError(
                 f'dimension "{self.name}": size: expected a number because the dimension is untied '
@@ -123,8 +117,8 @@ def check_dims(dims: Sequence[Dim | str], hidden_size: int | None) -> tuple[Dim,
         raise TypeError(f"dims: expected a list of dimensions, got {dims!r}")
     if not dims:
         raise ValueError("dims: expected at least one dimension, got none")
-    if hidden_size is not None and (not isinstance(hidden_size, int) or hidden_size < 1):
-        raise ValueError(f"hidden_size: expected a positive integer, got {hidden_size!r}")
+    if hidden_size is not None:
+        check_positive("hidden_size", hidden_size)
     checked: dict[str, Dim] = {}
     for given in dims:
         dim = Dim(given) if isinstance(given, str) else given

@@ -1,22 +1,38 @@
 """The Grid LSTM as a module: parameters, checks at the door, and a call of an engine."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, get_args, overload
+from functools import partial
+from typing import Literal, TypedDict, get_args, overload
 
 import torch
 from torch import Tensor, nn
 
 from gridlstm.block import Dropout, Weights, make_block
 from gridlstm.cell import GATES, Output
+from gridlstm.checks import check_choice
 from gridlstm.dim import Dim, check_dims
 from gridlstm.engines import ENGINES, Engine
 from gridlstm.geometry import make_plan
 from gridlstm.sides import check_sides, from_faces, make_mask, to_faces
 from gridlstm.state import State
 
-__all__ = ["GridLSTM"]
+__all__ = ["GridLSTM", "GridOptions"]
 
 Init = Callable[[Tensor], object]
+
+
+class GridOptions(TypedDict, total=False):
+    """The arguments of :class:`GridLSTM` that networks made of grids hand on to it."""
+
+    bias: bool
+    output: Output
+    forget_bias: float | None
+    init: Init
+    dropout: float
+    engine: Engine
+    recompute: bool
+    device: torch.device | str | None
+    dtype: torch.dtype | None
 
 
 class GridLSTM(nn.Module):
@@ -90,8 +106,8 @@ class GridLSTM(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        _check_choice("output", output, get_args(Output))
-        _check_choice("engine", engine, get_args(Engine))
+        check_choice("output", output, get_args(Output))
+        check_choice("engine", engine, get_args(Engine))
         if not 0 <= dropout < 1:
             raise ValueError(
                 f"dropout: expected a probability of at least 0 and below 1, got {dropout}"
@@ -127,7 +143,7 @@ class GridLSTM(nn.Module):
         for dim in self.dims:
             if dim.shares_weights_with is not None:
                 continue
-            weight, bias = self._parameters_of(dim)
+            weight, bias = self.weights_of(dim.name)
             gates = len(GATES) if dim.has_memory else 1
             for matrix in weight.view(-1, weight.shape[-2] // gates, weight.shape[-1]):
                 self.init(matrix)
@@ -135,6 +151,15 @@ class GridLSTM(nn.Module):
                 bias.zero_()
                 if dim.has_memory and self.forget_bias is not None:
                     bias.chunk(gates, -1)[GATES.index("f")].fill_(self.forget_bias)
+
+    def weights_of(self, name: str) -> tuple[nn.Parameter, nn.Parameter | None]:
+        """The weight and bias that a dimension uses, be they its own or shared."""
+        for dim in self.dims:
+            if dim.name == name:
+                owner = dim.shares_weights_with or name
+                return getattr(self, f"weight_{owner}"), getattr(self, f"bias_{owner}", None)
+        names = ", ".join(dim.name for dim in self.dims)
+        raise ValueError(f"name: expected one of {names}, got {name!r}")
 
     @overload
     def forward(
@@ -185,7 +210,7 @@ class GridLSTM(nn.Module):
             ValueError: if a side is unknown or does not fit, a size is not known or zero, or a
                 length is out of range.
         """
-        like = self._parameters_of(self.dims[0])[0]
+        like = self.weights_of(self.dims[0].name)[0]
         extent = check_sides(self.dims, sides, like)
         plan = make_plan(
             extent.sizes,
@@ -225,22 +250,15 @@ class GridLSTM(nn.Module):
 
     def _named(self, states: Sequence[State], sizes: Sequence[Sequence[int]]) -> dict[str, State]:
         return {
-            dim.name: State(
-                from_faces(state.hidden, shape),
-                None if state.memory is None else from_faces(state.memory, shape),
-            )
+            dim.name: state.map(partial(from_faces, sizes=shape))
             for dim, state, shape in zip(self.dims, states, sizes, strict=True)
         }
-
-    def _parameters_of(self, dim: Dim) -> tuple[Tensor, Tensor | None]:
-        owner = dim.shares_weights_with or dim.name
-        return getattr(self, f"weight_{owner}"), getattr(self, f"bias_{owner}", None)
 
     def _weights(self) -> list[Weights]:
         """The weights of each phase, the rows of its dimensions one below the other."""
         phases = []
         for phase in self.block.phases:
-            weights, biases = zip(*(self._parameters_of(self.dims[i]) for i in phase), strict=True)
+            weights, biases = zip(*(self.weights_of(self.dims[i].name) for i in phase), strict=True)
             bias = (
                 torch.cat(biases, -1).view(-1, sum(b.shape[-1] for b in biases)) if self.bias else None
             )
@@ -272,8 +290,3 @@ class GridLSTM(nn.Module):
         if self.recompute:
             shown.append("recompute=True")
         return ", ".join(shown)
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")

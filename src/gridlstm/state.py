@@ -1,5 +1,6 @@
 """The pair of vectors that travels along a dimension of a grid."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from torch import Tensor
@@ -21,3 +22,7 @@ class State(NamedTuple):
 
     hidden: Tensor
     memory: Tensor | None = None
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> "State":
+        """The same function applied to the hidden vectors and, where there is one, to the memory."""
+        return State(function(self.hidden), None if self.memory is None else function(self.memory))

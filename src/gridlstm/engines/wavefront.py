@@ -68,7 +68,7 @@ def run(
     if not trace:
         return states, None
     back = torch.argsort(order)
-    blocks = [State(h[back], None if m is None else m[back]) for h, m in states[len(incoming) :]]
+    blocks = [state.map(lambda t: t[back]) for state in states[len(incoming) :]]
     return states[: len(incoming)], blocks
 
 

@@ -1,0 +1,122 @@
+"""Checks at the door: each names the argument, what was expected and what was given."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "check_choice",
+    "check_lengths",
+    "check_number",
+    "check_positive",
+    "check_tensor",
+    "check_width",
+]
+
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def check_positive(name: str, value: int) -> None:
+    """Checks that an argument is an integer of at least 1.
+
+    Raises:
+        TypeError: if it is no integer.
+        ValueError: if it is below 1.
+
+    >>> check_positive("hidden_size", 0)
+    Traceback (most recent call last):
+    ValueError: hidden_size: expected at least 1, got 0
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name}: expected an integer, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name}: expected at least 1, got {value}")
+
+
+def check_number(name: str, value: float) -> None:
+    """Checks that an argument is a number.
+
+    Raises:
+        TypeError: if it is not.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{name}: expected a number, got {value!r}")
+
+
+def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    """Checks that an argument is one of several words.
+
+    Raises:
+        ValueError: if it is none of them.
+    """
+    if value not in choices:
+        raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
+
+
+def check_width(name: str, tensor: Tensor, width: int) -> None:
+    """Checks the length of a tensor's last axis.
+
+    Raises:
+        ValueError: if it is not ``width``.
+
+    >>> check_width("x", torch.zeros(3, 4), 5)
+    Traceback (most recent call last):
+    ValueError: x: expected [..., 5], got [3, 4]
+    """
+    if tensor.dim() == 0 or tensor.shape[-1] != width:
+        raise ValueError(f"{name}: expected [..., {width}], got {list(tensor.shape)}")
+
+
+def check_tensor(name: str, tensor: Tensor, shape: Sequence[int | str], like: Tensor) -> None:
+    """Checks the shape of a tensor, and that its device and dtype are those of ``like``.
+
+    Args:
+        name: how the argument is called.
+        tensor: what was given.
+        shape: for each axis its length, or a name where any length will do. A first ``"..."`` stands
+            for any number of axes.
+        like: a parameter of the module.
+
+    Raises:
+        TypeError: if it is no tensor or of another dtype. Under autocast any floating dtype will do.
+        ValueError: if it is of another shape or on another device.
+
+    >>> check_tensor("x", torch.zeros(7, 3, 4), ["time", "batch", 5], torch.zeros(1))
+    Traceback (most recent call last):
+    ValueError: x: expected [time, batch, 5], got [7, 3, 4]
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name}: expected a tensor, got {type(tensor).__name__}")
+    given = list(tensor.shape)
+    free = max(0, len(given) - len(shape) + 1) if shape[0] == "..." else 0
+    expected = [*["..."] * free, *shape[1:]] if shape[0] == "..." else shape
+    if len(given) != len(expected) or any(
+        isinstance(size, int) and size != got for size, got in zip(expected, given, strict=True)
+    ):
+        raise ValueError(f"{name}: expected [{', '.join(map(str, shape))}], got {given}")
+    if tensor.device != like.device:
+        raise ValueError(f"{name}: expected a tensor on {like.device}, got {tensor.device}")
+    if torch.is_autocast_enabled(like.device.type):
+        if not tensor.is_floating_point():
+            raise TypeError(f"{name}: expected a floating dtype, got {tensor.dtype}")
+    elif tensor.dtype != like.dtype:
+        raise TypeError(f"{name}: expected dtype {like.dtype}, got {tensor.dtype}")
+
+
+def check_lengths(name: str, lengths: Tensor, batch: int, least: int, size: int) -> None:
+    """Checks how many positions of each sample are real, ``[batch]``, each from ``least`` to ``size``.
+
+    Raises:
+        TypeError: if the lengths are no tensor of integers.
+        ValueError: if the shape is wrong or a length is out of range.
+    """
+    if not isinstance(lengths, Tensor) or lengths.dtype not in _INTEGERS:
+        kind = lengths.dtype if isinstance(lengths, Tensor) else type(lengths).__name__
+        raise TypeError(f"{name}: expected a tensor of integers, got {kind}")
+    if lengths.shape != (batch,):
+        raise ValueError(f"{name}: expected [{batch}] (batch), got {list(lengths.shape)}")
+    if not lengths.is_meta:
+        for value in lengths.tolist():
+            if not least <= value <= size:
+                raise ValueError(f"{name}: expected from {least} to {size}, the size, got {value}")

@@ -1,0 +1,270 @@
+"""The Multidimensional LSTM, in which the memories of all dimensions are summed into one.
+
+Letters: ``N`` dimensions, ``d`` the length of a vector, ``g_u g_f g_o g_c`` the update, forget, output
+and content gates, of which there are N forget gates.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from math import sqrt
+from typing import get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gridlstm.cell import Output
+from gridlstm.checks import check_choice, check_number, check_positive, check_tensor
+from gridlstm.geometry import Plan, make_plan
+from gridlstm.state import State
+
+__all__ = ["MultidimensionalLSTM"]
+
+
+class MultidimensionalLSTM(nn.Module):
+    r"""Multidimensional LSTM over an N-dimensional array, one or more layers of it (section 2.3).
+
+    The block at each position reads the input there and what its N predecessors hand on, one along
+    each dimension, and hands the same pair of vectors on along all of them:
+
+    .. math::
+        H = [I x; h_1; \\dots; h_N]  \\qquad  m = \\sum_i^N g_i^f \\odot m_i + g^u \\odot g^c
+
+    (Eq. 4), the gates as in Eq. 1. Outside the array all vectors are zero.
+
+    Args:
+        input_size: the length of an input vector.
+        hidden_size: the length of the hidden and memory vectors.
+        num_dims: the number N of dimensions of the array.
+        num_layers: the number of layers; each reads the hidden vectors of the one below.
+        directions: for each layer a tuple of N booleans, whether it travels from the last position to
+            the first along each dimension. All forwards unless given.
+        bias: add a bias to every preactivation.
+        forget_bias: what the biases of the forget gates start from; 1 unless given, and not available
+            without ``bias``. The other biases start from 0, the weights Glorot-uniform.
+        output: ``"paper"`` for ``h = tanh(g_o ⊙ m)`` (Eq. 1), ``"standard"`` for
+            ``h = g_o ⊙ tanh(m)``, as in ``torch.nn.LSTM``.
+        device: where the parameters live.
+        dtype: the dtype of the parameters.
+
+    Variables:
+        layers.K.weight_input: the columns of layer K's weights that act on its input, ``[(N + 3) · d,
+            input]``, the gates in the order ``u, f_1, ..., f_N, o, c``.
+        layers.K.weight_hidden: the columns that act on ``h_1, ..., h_N``, ``[(N + 3) · d, N · d]``.
+        layers.K.bias: ``[(N + 3) · d]``.
+
+    Attributes:
+        output_size: the length of an output vector, ``hidden_size``.
+
+    Raises:
+        TypeError: if an argument is of the wrong type.
+        ValueError: if a number is not positive, directions do not fit, or a choice is unknown.
+
+    Notes:
+        - The matrix I of the input is multiplied into the weights that read it, as in
+          ``torch.nn.LSTM``. One dimension and ``output="standard"`` give exactly that network.
+        - Nothing bounds the sum in Eq. 4: if the forget gates add up to more than 1, memories grow
+          with the number of paths to a block, ever faster in large arrays. The paper names this as
+          the reason for the Grid LSTM; a lower ``forget_bias`` delays it.
+        - All blocks at the same distance from the starting corner are computed at once.
+
+    >>> corners = [(False, False), (True, True)]
+    >>> net = MultidimensionalLSTM(3, 8, num_dims=2, num_layers=2, directions=corners)
+    >>> net(torch.randn(5, 14, 14, 3)).hidden.shape
+    torch.Size([5, 14, 14, 8])
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_dims: int,
+        *,
+        num_layers: int = 1,
+        directions: Sequence[Sequence[bool]] | None = None,
+        bias: bool = True,
+        forget_bias: float | None = None,
+        output: Output = "paper",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_positive("input_size", input_size)
+        check_positive("hidden_size", hidden_size)
+        check_positive("num_dims", num_dims)
+        check_positive("num_layers", num_layers)
+        check_choice("output", output, get_args(Output))
+        if forget_bias is not None:
+            check_number("forget_bias", forget_bias)
+            if not bias:
+                raise ValueError(f"forget_bias: expected None because bias is False, got {forget_bias}")
+        self.input_size = input_size
+        self.hidden_size = self.output_size = hidden_size
+        self.num_dims = num_dims
+        self.num_layers = num_layers
+        self.directions = _check_directions(directions, num_layers, num_dims)
+        self.layers = nn.ModuleList(
+            _Layer(
+                hidden_size if layer else input_size,
+                hidden_size,
+                reverse,
+                bias=bias,
+                forget_bias=1.0 if forget_bias is None else forget_bias,
+                output=output,
+                device=device,
+                dtype=dtype,
+            )
+            for layer, reverse in enumerate(self.directions)
+        )
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew and sets the biases back."""
+        for module in self.modules():
+            if isinstance(module, _Layer):
+                module.reset_parameters()
+
+    def forward(self, x: Tensor) -> State:
+        """Runs the layers over an array of any size.
+
+        Args:
+            x: the inputs, ``[batch, *sizes, input]``, one size a dimension, each at least 1.
+
+        Returns:
+            The hidden and memory vectors of the last layer at all positions, each ``[batch, *sizes,
+            hidden]``.
+
+        Raises:
+            TypeError: if ``x`` is no tensor or of another dtype than the parameters.
+            ValueError: if its shape is wrong or a size is zero.
+        """
+        axes = [f"size_{i + 1}" for i in range(self.num_dims)]
+        check_tensor("x", x, ["batch", *axes, self.input_size], next(self.parameters()))
+        sizes = x.shape[1:-1]
+        if 0 in sizes:
+            raise ValueError(f"x: expected sizes of at least 1, got {list(sizes)}")
+        state = State(x.flatten(1, -2))
+        for layer in self.layers:
+            state = layer(state.hidden, sizes)
+        return State(*(vectors.unflatten(1, sizes) for vectors in state))
+
+    def extra_repr(self) -> str:
+        """The arguments that differ from their defaults."""
+        shown = [f"{self.input_size}, {self.hidden_size}, num_dims={self.num_dims}"]
+        if self.num_layers != 1:
+            shown.append(f"num_layers={self.num_layers}")
+        if any(map(any, self.directions)):
+            shown.append(f"directions={list(self.directions)}")
+        if self.output != "paper":
+            shown.append(f'output="{self.output}"')
+        return ", ".join(shown)
+
+
+class _Layer(nn.Module):
+    """One layer: its weights, and a sweep over the positions."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        reverse: tuple[bool, ...],
+        *,
+        bias: bool,
+        forget_bias: float,
+        output: Output,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
+    ) -> None:
+        super().__init__()
+        N = len(reverse)
+        rows = (N + 3) * hidden_size
+        self.hidden_size = hidden_size
+        self.reverse = reverse
+        self.forget_bias = forget_bias
+        self.output = output
+        self.weight_input = nn.Parameter(torch.empty(rows, input_size, device=device, dtype=dtype))
+        self.weight_hidden = nn.Parameter(
+            torch.empty(rows, N * hidden_size, device=device, dtype=dtype)
+        )
+        self.bias = nn.Parameter(torch.empty(rows, device=device, dtype=dtype)) if bias else None
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draws Glorot-uniform weights, their fan-in the length of H, and sets the biases back."""
+        d, N = self.hidden_size, len(self.reverse)
+        bound = sqrt(6 / (d + self.weight_input.shape[1] + N * d))
+        self.weight_input.uniform_(-bound, bound)
+        self.weight_hidden.uniform_(-bound, bound)
+        if self.bias is not None:
+            self.bias.zero_()
+            self.bias[d : (N + 1) * d] = self.forget_bias
+
+    def forward(self, x: Tensor, sizes: tuple[int, ...]) -> State:
+        """Inputs to states, ``[batch, positions, ...]``, positions in lexicographic order."""
+        N, d = len(self.reverse), self.hidden_size
+        plan = make_plan(tuple(sizes), self.reverse, (False,) * N)
+        widths = [step.stop - step.start for step in plan.steps]
+        position = torch.from_numpy(plan.position).to(x.device)
+        predecessors = torch.split(torch.from_numpy(_predecessors(plan)).to(x.device), widths)
+        # The inputs of all blocks, in the order in which they run, in one matrix product. Splitting
+        # it once, unlike slicing it step by step, gathers its gradient in one piece too.
+        from_input = F.linear(x.index_select(1, position), self.weight_input, self.bias)
+        h = m = self.weight_input.new_zeros(x.shape[0], 0, d)
+        states = []
+        for preactivation, before in zip(torch.split(from_input, widths, 1), predecessors, strict=True):
+            # A row of zeros in front is what blocks without a predecessor read.
+            h_before, m_before = (
+                F.pad(vectors, (0, 0, 1, 0)).index_select(1, before.flatten()).unflatten(1, (-1, N))
+                for vectors in (h, m)
+            )
+            preactivation = preactivation + F.linear(h_before.flatten(2), self.weight_hidden)
+            h, m = _lstm(preactivation, m_before, self.output)
+            states.append((h, m))
+        back = position.argsort()
+        hidden, memory = (
+            torch.cat(vectors, 1).index_select(1, back) for vectors in zip(*states, strict=True)
+        )
+        return State(hidden, memory)
+
+
+def _lstm(preactivation: Tensor, m: Tensor, output: Output) -> tuple[Tensor, Tensor]:
+    """Eq. 4 from ``W H`` on, ``[..., (N + 3) · d]`` and memories ``[..., N, d]``."""
+    N, d = m.shape[-2:]
+    g_u, g_f, g_o, g_c = preactivation.split((d, N * d, d, d), -1)
+    new_m = (g_f.sigmoid().unflatten(-1, (N, d)) * m).sum(-2) + g_u.sigmoid() * g_c.tanh()
+    if output == "paper":
+        return torch.tanh(g_o.sigmoid() * new_m), new_m
+    return g_o.sigmoid() * torch.tanh(new_m), new_m
+
+
+@lru_cache(maxsize=256)
+def _predecessors(plan: Plan) -> NDArray[np.int64]:
+    """The place in the step before, from 1, of each block's predecessors, ``[blocks, N]``; or 0."""
+    before = np.zeros((plan.blocks, len(plan.sizes)), np.int64)
+    for last, step in pairwise(plan.steps):
+        for i, successor in enumerate(plan.successor):
+            following = successor[last.start : last.stop]
+            hands_on = following >= 0
+            before[step.start + following[hands_on], i] = np.flatnonzero(hands_on) + 1
+    return before
+
+
+def _check_directions(
+    directions: Sequence[Sequence[bool]] | None, num_layers: int, num_dims: int
+) -> tuple[tuple[bool, ...], ...]:
+    if directions is None:
+        return ((False,) * num_dims,) * num_layers
+    if (
+        not isinstance(directions, Sequence)
+        or len(directions) != num_layers
+        or any(not isinstance(layer, Sequence) or len(layer) != num_dims for layer in directions)
+        or any(not isinstance(back, bool) for layer in directions for back in layer)
+    ):
+        raise ValueError(
+            f"directions: expected {num_dims} booleans for each of {num_layers} layers, "
+            f"got {directions!r}"
+        )
+    return tuple(tuple(layer) for layer in directions)

@@ -1,0 +1,102 @@
+"""Grids on top of each other, each travelling in its own directions."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from torch import Tensor, nn
+
+from gridlstm.grid import GridLSTM
+from gridlstm.state import State
+
+__all__ = ["GridStack"]
+
+
+class GridStack(nn.Module):
+    """A stack of grids along one dimension: what leaves a grid along it enters the next.
+
+    In one grid all blocks travel the same way. Where layers travel in different directions, as in the
+    translation model (section 4.4) and the image network (appendix), each layer is a grid of its own.
+
+    Args:
+        grids: the layers, from the first to the last; all have the same dimensions in the same order,
+            each with its own directions and weights. A grid that stands there twice is tied.
+        along: the dimension along which they are stacked.
+
+    Raises:
+        ValueError: if there are no grids, or they do not fit on each other.
+
+    >>> import torch
+    >>> from gridlstm import Dim
+    >>> layers = [
+    ...     GridLSTM([Dim("row", reverse=down), Dim("column", reverse=left), Dim("depth", size=1)], 8)
+    ...     for down, left in [(False, False), (False, True), (True, True), (True, False)]
+    ... ]
+    >>> stack = GridStack(layers, along="depth")
+    >>> out = stack([{"depth": State(torch.zeros(2, 5, 6, 8))}])
+    >>> out[-1]["depth"].hidden.shape
+    torch.Size([2, 5, 6, 8])
+    """
+
+    def __init__(self, grids: Sequence[GridLSTM], along: str) -> None:
+        super().__init__()
+        if not grids:
+            raise ValueError("grids: expected at least one, got none")
+        names = [[dim.name for dim in grid.dims] for grid in grids]
+        for k, found in enumerate(names):
+            if found != names[0]:
+                raise ValueError(
+                    f"grids: expected dimensions {names[0]} in every layer, got {found} in {k}"
+                )
+        if along not in names[0]:
+            raise ValueError(f'along: expected one of {", ".join(names[0])}, got "{along}"')
+        place = names[0].index(along)
+        for k, (below, above) in enumerate(pairwise(grids)):
+            given, expected = below.dims[place], above.dims[place]
+            if (given.hidden_size, given.has_memory) != (expected.hidden_size, expected.has_memory):
+                raise ValueError(
+                    f'grids: "{along}" of layer {k} does not fit on that of layer {k + 1}: '
+                    f"expected {expected}, got {given}"
+                )
+        self.grids = nn.ModuleList(grids)
+        self.along = along
+
+    def forward(
+        self,
+        sides: Sequence[Mapping[str, State]],
+        *,
+        lengths: Mapping[str, Tensor] | None = None,
+        mask: Tensor | None = None,
+    ) -> list[dict[str, State]]:
+        """Runs the grids one after the other.
+
+        Args:
+            sides: for each layer, its incoming sides as in :meth:`GridLSTM.forward`; only the first
+                may have one along the stack. Layers left out have no other sides.
+            lengths: how many positions of each sample are real, for all layers.
+            mask: which blocks are real, for all layers.
+
+        Returns:
+            For each layer, its outgoing sides. The last one's along the stack is the result; the
+            others' continue each layer in a later call.
+
+        Raises:
+            TypeError: if ``sides`` is not a list.
+            ValueError: if there are more sides than layers, or one along the stack above the first.
+        """
+        if isinstance(sides, Mapping) or not isinstance(sides, Sequence):
+            raise TypeError(
+                f"sides: expected a list with the sides of each layer, got {type(sides).__name__}"
+            )
+        if len(sides) > len(self.grids):
+            raise ValueError(f"sides: expected at most {len(self.grids)} layers, got {len(sides)}")
+        outgoing: list[dict[str, State]] = []
+        for k, grid in enumerate(self.grids):
+            incoming = dict(sides[k]) if k < len(sides) else {}
+            if k > 0:
+                if self.along in incoming:
+                    raise ValueError(
+                        f'sides: layer {k} receives "{self.along}" from layer {k - 1}, got another'
+                    )
+                incoming[self.along] = outgoing[-1][self.along]
+            outgoing.append(grid(incoming, lengths=lengths, mask=mask))
+        return outgoing

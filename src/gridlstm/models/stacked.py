@@ -1,0 +1,204 @@
+"""The standard LSTM and the Stacked LSTM, which have cells along time but not along depth."""
+
+from math import sqrt
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from gridlstm.checks import check_lengths, check_number, check_positive, check_tensor
+from gridlstm.state import State
+
+__all__ = ["StackedLSTM"]
+
+Inputs = TypeVar("Inputs", Tensor, PackedSequence)
+
+
+class StackedLSTM(nn.Module):
+    r"""LSTM layers on top of each other (sections 2.1 and 2.2), called like ``torch.nn.LSTM``.
+
+    A layer reads the hidden vectors of the layer below in place of the projected input,
+
+    .. math:: H = [h^{below}_i; h]  \\qquad (h', m') = \\mathrm{LSTM}(H, m, W)
+
+    (Eq. 2 and 3). One layer is the standard LSTM.
+
+    Args:
+        input_size: the length of an input vector.
+        hidden_size: the length of the hidden and memory vectors.
+        num_layers: the number of layers.
+        tied: share one set of weights among all layers. The input is then first projected to
+            ``hidden_size``, the I of Eq. 2; an untied first layer has an input matrix of its own.
+        bias: add biases to the preactivations.
+        forget_bias: what the bias of the forget gates starts from. The weights then start
+            Glorot-uniform, as in :class:`~gridlstm.GridLSTM`, and the other biases from 0. ``None``
+            keeps PyTorch's initialisation.
+        batch_first: inputs and outputs are ``[batch, time, ...]``; states stay as they are.
+        device: where the parameters live.
+        dtype: the dtype of the parameters.
+
+    Variables:
+        lstm: the ``torch.nn.LSTM`` of all layers, or of the one that they share if tied.
+        input_projection: the I of Eq. 2, ``[hidden, input]`` without a bias; ``None`` if untied.
+
+    Attributes:
+        output_size: the length of an output vector, ``hidden_size``.
+
+    Raises:
+        TypeError: if an argument is of the wrong type.
+        ValueError: if a size is not positive, or a forget bias is given without ``bias``.
+
+    Notes:
+        - The output is ``h' = g_o ⊙ tanh(m')``, as PyTorch's kernel computes it. For the
+          ``tanh(g_o ⊙ m')`` of Eq. 1 take a :class:`~gridlstm.models.MultidimensionalLSTM` of one
+          dimension.
+        - PyTorch adds two biases, ``b_ih`` and ``b_hh``; ``forget_bias`` goes into the first.
+        - Glorot's fan-in is the length of H, because the matrices of Eq. 1 act on the whole of it.
+
+    >>> net = StackedLSTM(5, 8, num_layers=2)
+    >>> output, (h, m) = net(torch.randn(7, 3, 5), lengths=torch.tensor([7, 2, 4]))
+    >>> output.shape, h.shape
+    (torch.Size([7, 3, 8]), torch.Size([2, 3, 8]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        tied: bool = False,
+        bias: bool = True,
+        forget_bias: float | None = None,
+        batch_first: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_positive("input_size", input_size)
+        check_positive("hidden_size", hidden_size)
+        check_positive("num_layers", num_layers)
+        if forget_bias is not None:
+            check_number("forget_bias", forget_bias)
+            if not bias:
+                raise ValueError(f"forget_bias: expected None because bias is False, got {forget_bias}")
+        self.input_size = input_size
+        self.hidden_size = self.output_size = hidden_size
+        self.num_layers = num_layers
+        self.tied = tied
+        self.bias = bias
+        self.forget_bias = forget_bias
+        self.batch_first = batch_first
+        self.input_projection = (
+            nn.Linear(input_size, hidden_size, bias=False, device=device, dtype=dtype) if tied else None
+        )
+        self.lstm = nn.LSTM(
+            hidden_size if tied else input_size,
+            hidden_size,
+            1 if tied else num_layers,
+            bias=bias,
+            device=device,
+            dtype=dtype,
+        )
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draws the weights anew and sets the biases back."""
+        if self.input_projection is not None:
+            self.input_projection.reset_parameters()
+        self.lstm.reset_parameters()
+        if self.forget_bias is None:
+            return
+        if self.input_projection is not None:
+            nn.init.xavier_uniform_(self.input_projection.weight)
+        for weight_ih, weight_hh, bias_ih, bias_hh in self.lstm.all_weights:
+            bound = sqrt(6 / (self.hidden_size + weight_ih.shape[1] + weight_hh.shape[1]))
+            weight_ih.uniform_(-bound, bound)
+            weight_hh.uniform_(-bound, bound)
+            bias_hh.zero_()
+            # PyTorch's order of the gates: update, forget, content, output.
+            bias_ih.zero_().chunk(4)[1].fill_(self.forget_bias)
+
+    def forward(
+        self,
+        x: Tensor,
+        state: tuple[Tensor, Tensor | None] | None = None,
+        *,
+        lengths: Tensor | None = None,
+    ) -> tuple[Tensor, State]:
+        """Runs the network over a batch of sequences.
+
+        Args:
+            x: the inputs, ``[time, batch, input]``.
+            state: hidden and memory vectors to start from, each ``[layers, batch, hidden]``; zero
+                unless given.
+            lengths: how many time steps of each sample are real, ``[batch]``, at least 1. A padded
+                sample gives what it would give alone.
+
+        Returns:
+            The hidden vectors of the last layer, ``[time, batch, hidden]`` and zero where padded, and
+            the state after each sample's last real step, to be passed in with the next inputs.
+
+        Raises:
+            TypeError: if an argument is of the wrong type or dtype.
+            ValueError: if a shape is wrong, there are no time steps, or a length is out of range.
+        """
+        like = self.lstm.all_weights[0][0]
+        axes = ["batch", "time"] if self.batch_first else ["time", "batch"]
+        check_tensor("x", x, [*axes, self.input_size], like)
+        if self.batch_first:
+            x = x.transpose(0, 1)
+        time, batch, _ = x.shape
+        if time == 0:
+            raise ValueError("x: expected at least 1 time step, got 0")
+        if lengths is not None:
+            check_lengths("lengths", lengths, batch, 1, time)
+        zero = like.new_zeros(self.num_layers, batch, self.hidden_size)
+        if state is None:
+            state = zero, zero
+        elif not isinstance(state, tuple | list) or len(state) != 2:
+            raise TypeError(f"state: expected a pair (hidden, memory), got {type(state).__name__}")
+        hidden = state[0]
+        memory = zero if state[1] is None else state[1]
+        check_tensor("state hidden", hidden, zero.shape, like)
+        check_tensor("state memory", memory, zero.shape, like)
+
+        if self.input_projection is not None:
+            x = self.input_projection(x)
+        # An empty batch has nothing to pack.
+        if lengths is None or batch == 0:
+            output, new_state = self._layers(x, hidden, memory)
+        else:
+            packed = pack_padded_sequence(x, lengths.to("cpu", torch.int64), enforce_sorted=False)
+            packed, new_state = self._layers(packed, hidden, memory)
+            output, _ = pad_packed_sequence(packed, total_length=time)
+        return (output.transpose(0, 1) if self.batch_first else output), new_state
+
+    def _layers(self, x: Inputs, hidden: Tensor, memory: Tensor) -> tuple[Inputs, State]:
+        """All layers: PyTorch's kernel called once or, tied, once a layer."""
+        device = hidden.device.type
+        at_once = self.lstm.num_layers
+        states = []
+        for h, m in zip(torch.split(hidden, at_once), torch.split(memory, at_once), strict=True):
+            if torch.is_autocast_enabled(device):
+                # On a CPU, PyTorch's kernel fails under autocast while the input is float32.
+                x = x.to(torch.get_autocast_dtype(device))
+            x, new_state = self.lstm(x, (h, m))
+            states.append(new_state)
+        new_hidden, new_memory = (torch.cat(vectors) for vectors in zip(*states, strict=True))
+        return x, State(new_hidden, new_memory)
+
+    def extra_repr(self) -> str:
+        """The arguments that differ from their defaults."""
+        shown = [f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"]
+        if self.tied:
+            shown.append("tied=True")
+        if not self.bias:
+            shown.append("bias=False")
+        if self.forget_bias is not None:
+            shown.append(f"forget_bias={self.forget_bias}")
+        if self.batch_first:
+            shown.append("batch_first=True")
+        return ", ".join(shown)

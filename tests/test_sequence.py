@@ -1,0 +1,157 @@
+"""The 2-LSTM with the calling convention of ``torch.nn.LSTM``, and the 1-LSTM."""
+
+import pytest
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from gridlstm import DeepGridLSTM, GridLSTM, SequenceGridLSTM, State
+
+FLOAT64 = {"rtol": 1e-9, "atol": 1e-11}
+
+
+def make(**options) -> SequenceGridLSTM:
+    return SequenceGridLSTM(5, 6, 3, **{"dtype": torch.float64, **options})
+
+
+def test_it_is_the_grid_between_two_projections() -> None:
+    net = make(readout="both")
+    x = torch.randn(7, 2, 5, dtype=torch.float64)
+    h, m = (x.transpose(0, 1) @ w.mT for w in net.projection.linear.weight.chunk(2))
+    out = net.grid({"depth": State(h, m)})
+    output, state = net(x)
+    torch.testing.assert_close(output.transpose(0, 1), torch.cat(out["depth"], -1), **FLOAT64)
+    torch.testing.assert_close(state.hidden.transpose(0, 1), out["time"].hidden, **FLOAT64)
+    torch.testing.assert_close(state.memory.transpose(0, 1), out["time"].memory, **FLOAT64)
+    assert output.shape[-1] == net.output_size == 12
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_two_halves_equal_the_whole(batch_first) -> None:
+    net = make(batch_first=batch_first)
+    x = torch.randn(2, 7, 5, dtype=torch.float64)
+    x = x if batch_first else x.transpose(0, 1)
+    time = 1 if batch_first else 0
+    whole, last = net(x)
+    first, state = net(x.narrow(time, 0, 3))
+    second, end = net(x.narrow(time, 3, 4), state)
+    torch.testing.assert_close(torch.cat([first, second], time), whole, **FLOAT64)
+    torch.testing.assert_close(end, last, **FLOAT64)
+
+
+def test_batch_first_only_swaps_axes() -> None:
+    net, x = make(), torch.randn(7, 2, 5, dtype=torch.float64)
+    output, state = net(x)
+    net.batch_first = True
+    swapped, same = net(x.transpose(0, 1))
+    torch.testing.assert_close(swapped.transpose(0, 1), output, **FLOAT64)
+    torch.testing.assert_close(same, state, **FLOAT64)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_padded_equals_one_by_one(reverse, batch_first) -> None:
+    net = make(reverse=reverse, batch_first=batch_first)
+    lengths = [7, 1, 4]
+    x = torch.randn(3, 7, 5, dtype=torch.float64)
+    given = x if batch_first else x.transpose(0, 1)
+    output, state = net(given, lengths=torch.tensor(lengths))
+    packed, packed_state = net(
+        pack_padded_sequence(given, lengths, batch_first=batch_first, enforce_sorted=False)
+    )
+    unpacked, _ = pad_packed_sequence(packed, batch_first=batch_first)
+    torch.testing.assert_close(unpacked, output, **FLOAT64)
+    torch.testing.assert_close(packed_state, state, **FLOAT64)
+    output = output if batch_first else output.transpose(0, 1)
+    for sample, length in enumerate(lengths):
+        single = x[sample, :length]
+        alone, (h, m) = net(single)
+        torch.testing.assert_close(output[sample, :length], alone, **FLOAT64)
+        assert (output[sample, length:] == 0).all()
+        torch.testing.assert_close(state.hidden[:, sample], h, **FLOAT64)
+        torch.testing.assert_close(state.memory[:, sample], m, **FLOAT64)
+
+
+def test_a_single_sequence_takes_and_gives_a_state_without_batch() -> None:
+    net = make()
+    x = torch.randn(7, 5, dtype=torch.float64)
+    whole, last = net(x)
+    first, state = net(x[:3])
+    assert state.hidden.shape == (3, 6)
+    second, end = net(x[3:], state)
+    torch.testing.assert_close(torch.cat([first, second]), whole, **FLOAT64)
+    torch.testing.assert_close(end, last, **FLOAT64)
+
+
+def test_parameter_counts_of_the_paper() -> None:
+    options = {"readout": "both", "bias": False, "device": "meta"}
+    net = SequenceGridLSTM(205, 1000, 6, **options)
+    assert sum(p.numel() for p in net.parameters()) == 2 * 2000 * 4000 + 2 * 205 * 1000
+    net = SequenceGridLSTM(205, 1000, 6, shared=True, **options)
+    assert sum(p.numel() for p in net.parameters()) == 2000 * 4000 + 2 * 205 * 1000
+
+
+@pytest.mark.parametrize(
+    ("x", "state", "lengths", "message"),
+    [
+        ((7, 2, 4), None, None, r"x: expected \[time, batch, 5\], got \[7, 2, 4\]"),
+        ((7, 2, 3, 5), None, None, r"x: expected \[time, batch, 5\], got \[7, 2, 3, 5\]"),
+        (
+            (7, 2, 5),
+            (3, 1, 6),
+            None,
+            r"state: expected hidden \[3, 2, 6\] \(num_layers, batch, hidden\)",
+        ),
+        ((7, 5), None, [7], r"lengths: expected None because x is a single sequence, got a tensor"),
+        ((7, 2, 5), None, [7, 8], r'lengths "time": expected from 0 to 7, the size, got 8'),
+        ((0, 2, 5), None, None, r'dimension "time": expected a size of at least 1, got 0'),
+    ],
+)
+def test_bad_input(x, state, lengths, message) -> None:
+    net = SequenceGridLSTM(5, 6, 3)
+    given = None if state is None else (torch.zeros(state), torch.zeros(state))
+    with pytest.raises(ValueError, match=message):
+        net(torch.zeros(x), given, lengths=None if lengths is None else torch.tensor(lengths))
+
+
+def test_bad_input_of_other_kinds() -> None:
+    net = SequenceGridLSTM(5, 6, 3)
+    with pytest.raises(TypeError, match=r"^x: expected dtype torch.float32, got torch.float64$"):
+        net(torch.zeros(7, 2, 5, dtype=torch.float64))
+    with pytest.raises(TypeError, match=r"^state: expected a State or a pair \(h, m\), got Tensor$"):
+        net(torch.zeros(7, 2, 5), torch.zeros(3, 2, 6))
+    packed = pack_padded_sequence(torch.zeros(7, 2, 5), [7, 3])
+    with pytest.raises(ValueError, match=r"^lengths: expected None because x is a PackedSequence"):
+        net(packed, lengths=torch.tensor([7, 3]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden_size": 0}, "hidden_size: expected at least 1, got 0"),
+        ({"num_layers": 0}, "num_layers: expected at least 1, got 0"),
+        ({"depth_size": 3}, "depth_size: expected at least hidden_size 6, got 3"),
+        ({"readout": "all"}, "readout: expected one of hidden, both, got 'all'"),
+    ],
+)
+def test_bad_options(options, message) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        SequenceGridLSTM(**{"input_size": 5, "hidden_size": 6, "num_layers": 3, **options})
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_deep_is_a_one_dimensional_grid(tied) -> None:
+    net = DeepGridLSTM(5, 6, 4, tied=tied, readout="both", dtype=torch.float64)
+    x = torch.randn(2, 3, 5, dtype=torch.float64)
+    h, m = (x.reshape(6, 5) @ w.mT for w in net.projection.linear.weight.chunk(2))
+    assert isinstance(net.grid, GridLSTM)
+    assert [dim.size for dim in net.grid.dims] == [4]
+    want = torch.cat(net.grid({"depth": State(h, m)})["depth"], -1).view(2, 3, 12)
+    torch.testing.assert_close(net(x), want, **FLOAT64)
+
+
+def test_deep_refuses_bad_input() -> None:
+    net = DeepGridLSTM(5, 6, 4)
+    with pytest.raises(ValueError, match=r"^x: expected \[..., 5\], got \[2, 4\]$"):
+        net(torch.zeros(2, 4))
+    with pytest.raises(ValueError, match=r"^num_layers: expected at least 1, got 0$"):
+        DeepGridLSTM(5, 6, 0)
