@@ -1,0 +1,31 @@
+# Each target works alone on a fresh clone: it makes the virtual environment and installs the package.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: run test lint check clean
+
+run: $(INSTALLED)  ## train a small tied 2-LSTM until it is solved
+	$(BIN)/python examples/copy_symbols.py
+
+test: lint check  ## everything that CI runs
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+# One thread a worker: two OpenMP threads beside a busy core are slower than one.
+check: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --cov -q
+
+clean:
+	rm -rf $(VENV) .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+# PyTorch first and pinned: whatever requires it would otherwise pull its newest and largest build.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c constraints.txt torch numpy
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $(INSTALLED)
