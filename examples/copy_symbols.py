@@ -50,7 +50,7 @@ def accuracy(net: Copier, count: int, length: int) -> float:
     """The share of symbols repeated rightly, on fresh sequences."""
     inputs, targets = sample(count, length, net.vocabulary)
     right = net(inputs).argmax(-1) == targets
-    return right[targets != BLANK].float().mean().item()
+    return float(right[targets != BLANK].float().mean())
 
 
 def main() -> None:

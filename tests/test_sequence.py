@@ -71,6 +71,16 @@ def test_padded_equals_one_by_one(reverse, batch_first) -> None:
         torch.testing.assert_close(state.memory[:, sample], m, **FLOAT64)
 
 
+def test_nan_in_the_padding_stays_there() -> None:
+    net = make()
+    x = torch.randn(7, 2, 5, dtype=torch.float64)
+    x[4:, 1] = float("nan")
+    output, state = net(x, lengths=torch.tensor([7, 4]))
+    (output.sum() + state.memory.sum()).backward()
+    assert output.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in net.parameters())
+
+
 def test_a_single_sequence_takes_and_gives_a_state_without_batch() -> None:
     net = make()
     x = torch.randn(7, 5, dtype=torch.float64)
@@ -102,7 +112,7 @@ def test_parameter_counts_of_the_paper() -> None:
             r"state: expected hidden \[3, 2, 6\] \(num_layers, batch, hidden\)",
         ),
         ((7, 5), None, [7], r"lengths: expected None because x is a single sequence, got a tensor"),
-        ((7, 2, 5), None, [7, 8], r'lengths "time": expected from 0 to 7, the size, got 8'),
+        ((7, 2, 5), None, [7, 8], r"lengths: expected from 0 to 7, the size, got 8"),
         ((0, 2, 5), None, None, r'dimension "time": expected a size of at least 1, got 0'),
     ],
 )

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gridlstm.dim import Transfer
 
-__all__ = ["GATES", "Activation", "Output", "activation", "lstm", "lstm_", "lstm_backward_"]
+__all__ = ["GATES", "Activation", "Output", "activation", "expose", "lstm", "lstm_", "lstm_backward_"]
 
 Output = Literal["paper", "standard"]
 """``"paper"``: ``h' = tanh(g_o ⊙ m')`` (Eq. 1). ``"standard"``: ``h' = g_o ⊙ tanh(m')``."""
@@ -31,9 +31,14 @@ def lstm(
     """Eq. 1 from ``W H`` on: the new hidden and memory vectors."""
     g_u, g_f, g_o, g_c = preactivation.chunk(len(GATES), -1)
     new_m = g_f.sigmoid() * m + g_u.sigmoid() * g_c.tanh()
-    if output == "paper":
-        return torch.tanh(g_o.sigmoid() * new_m), new_m
-    return g_o.sigmoid() * torch.tanh(new_m), new_m
+    return expose(g_o.sigmoid(), new_m, output), new_m
+
+
+def expose(
+    g_o: Float[Tensor, "*rows d"], m: Float[Tensor, "*rows d"], output: Output
+) -> Float[Tensor, "*rows d"]:
+    """What the output gate lets out of a memory: the hidden vector."""
+    return torch.tanh(g_o * m) if output == "paper" else g_o * torch.tanh(m)
 
 
 def lstm_(
@@ -45,9 +50,7 @@ def lstm_(
     gates[..., 3 * d :].tanh_()
     g_u, g_f, g_o, g_c = gates.chunk(len(GATES), -1)
     new_m = torch.addcmul(g_f * m, g_u, g_c)
-    if output == "paper":
-        return torch.mul(g_o, new_m).tanh_(), new_m
-    return torch.tanh(new_m).mul_(g_o), new_m
+    return expose(g_o, new_m, output), new_m
 
 
 def lstm_backward_(

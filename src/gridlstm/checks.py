@@ -7,11 +7,11 @@ from torch import Tensor
 
 __all__ = [
     "check_choice",
+    "check_kind",
     "check_lengths",
     "check_number",
     "check_positive",
     "check_tensor",
-    "check_width",
 ]
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -54,20 +54,6 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
         raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
 
 
-def check_width(name: str, tensor: Tensor, width: int) -> None:
-    """Checks the length of a tensor's last axis.
-
-    Raises:
-        ValueError: if it is not ``width``.
-
-    >>> check_width("x", torch.zeros(3, 4), 5)
-    Traceback (most recent call last):
-    ValueError: x: expected [..., 5], got [3, 4]
-    """
-    if tensor.dim() == 0 or tensor.shape[-1] != width:
-        raise ValueError(f"{name}: expected [..., {width}], got {list(tensor.shape)}")
-
-
 def check_tensor(name: str, tensor: Tensor, shape: Sequence[int | str], like: Tensor) -> None:
     """Checks the shape of a tensor, and that its device and dtype are those of ``like``.
 
@@ -79,8 +65,8 @@ def check_tensor(name: str, tensor: Tensor, shape: Sequence[int | str], like: Te
         like: a parameter of the module.
 
     Raises:
-        TypeError: if it is no tensor or of another dtype. Under autocast any floating dtype will do.
-        ValueError: if it is of another shape or on another device.
+        TypeError: if it is no tensor, or as in :func:`check_kind`.
+        ValueError: if it is of another shape, or as in :func:`check_kind`.
 
     >>> check_tensor("x", torch.zeros(7, 3, 4), ["time", "batch", 5], torch.zeros(1))
     Traceback (most recent call last):
@@ -95,6 +81,16 @@ def check_tensor(name: str, tensor: Tensor, shape: Sequence[int | str], like: Te
         isinstance(size, int) and size != got for size, got in zip(expected, given, strict=True)
     ):
         raise ValueError(f"{name}: expected [{', '.join(map(str, shape))}], got {given}")
+    check_kind(name, tensor, like)
+
+
+def check_kind(name: str, tensor: Tensor, like: Tensor) -> None:
+    """Checks that the device and dtype of a tensor are those of ``like``.
+
+    Raises:
+        TypeError: if it is of another dtype. Under autocast any floating dtype will do.
+        ValueError: if it is on another device.
+    """
     if tensor.device != like.device:
         raise ValueError(f"{name}: expected a tensor on {like.device}, got {tensor.device}")
     if torch.is_autocast_enabled(like.device.type):

@@ -35,8 +35,8 @@ class Dim:
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if a name is no identifier, a transform is unknown, a size is not positive, an
-            untied dimension has no size, or a callable holds parameters of its own.
+        ValueError: if a name is no identifier or that of an axis, a transform is unknown, a size is
+            not positive, an untied dimension has no size, or a callable holds parameters of its own.
 
     Notes:
         A callable transform must be a pure function of its argument that treats the leading axes
@@ -61,6 +61,8 @@ class Dim:
             raise TypeError(f"name: expected a string, got {self.name!r}")
         if not self.name.isidentifier():
             raise ValueError(f"name: expected a Python identifier, got {self.name!r}")
+        if self.name in ("batch", "hidden"):
+            raise ValueError(f"name: expected no name of an axis of a side, got {self.name!r}")
         if isinstance(self.transform, str):
             if self.transform not in NAMED:
                 raise ValueError(

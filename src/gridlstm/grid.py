@@ -40,7 +40,7 @@ class GridLSTM(nn.Module):
 
     The block at each position concatenates the hidden vectors that reach it along all dimensions,
 
-    .. math:: H = [h_1; \\dots; h_N]  \\qquad (h_i', m_i') = \\mathrm{LSTM}(H, m_i, W_i)
+    .. math:: H = [h_1; \dots; h_N]  \qquad (h_i', m_i') = \mathrm{LSTM}(H, m_i, W_i)
 
     (Eq. 5 and 6), and hands each new pair on along its dimension. Data enters and leaves only through
     the sides of the grid.

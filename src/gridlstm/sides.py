@@ -10,12 +10,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gridlstm.checks import check_kind, check_lengths
 from gridlstm.dim import Dim
 from gridlstm.state import State
 
 __all__ = ["Extent", "check_sides", "from_faces", "make_mask", "to_faces"]
-
-_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 class Extent(NamedTuple):
@@ -38,7 +37,7 @@ def check_sides(dims: Sequence[Dim], sides: Mapping[str, State], like: Tensor) -
     names = [dim.name for dim in dims]
     if not sides:
         raise ValueError(f"sides: expected at least one of {', '.join(names)}, got none")
-    sizes = {"batch": None} | {dim.name: dim.size for dim in dims}
+    sizes = {dim.name: dim.size for dim in dims} | {"batch": None}
     for name, side in sides.items():
         if name not in names:
             raise ValueError(f'sides: unknown dimension "{name}", expected some of {", ".join(names)}')
@@ -48,21 +47,22 @@ def check_sides(dims: Sequence[Dim], sides: Mapping[str, State], like: Tensor) -
             )
         dim = dims[names.index(name)]
         hidden, memory = side
-        axes = ["batch", *(other for other in names if other != name)]
-        _check_tensor(f'side "{name}": ', "hidden", hidden, axes, sizes, dim.hidden_size, like)
-        sizes.update(zip(axes, hidden.shape, strict=False))
-        if memory is not None:
-            if not dim.has_memory:
-                raise ValueError(
-                    f'side "{name}": expected no memory because the dimension has no LSTM cells '
-                    f"(transform {dim.transform!r}), got one"
-                )
-            if not isinstance(memory, Tensor):
-                raise TypeError(
-                    f'side "{name}": expected memory to be a tensor or None, '
-                    f"got {type(memory).__name__}"
-                )
-            _check_tensor(f'side "{name}": ', "memory", memory, axes, sizes, dim.hidden_size, like)
+        axes = ["batch", *(other for other in names if other != name), "hidden"]
+        sizes["hidden"] = dim.hidden_size
+        _check_vectors(name, "hidden", hidden, axes, sizes, like)
+        sizes.update(zip(axes, hidden.shape, strict=True))
+        if memory is None:
+            continue
+        if not dim.has_memory:
+            raise ValueError(
+                f'side "{name}": expected no memory because the dimension has no LSTM cells '
+                f"(transform {dim.transform!r}), got one"
+            )
+        if not isinstance(memory, Tensor):
+            raise TypeError(
+                f'side "{name}": expected memory to be a tensor or None, got {type(memory).__name__}'
+            )
+        _check_vectors(name, "memory", memory, axes, sizes, like)
     found = []
     for name in names:
         size = sizes[name]
@@ -77,33 +77,24 @@ def check_sides(dims: Sequence[Dim], sides: Mapping[str, State], like: Tensor) -
     return Extent(sizes["batch"] or 0, tuple(found))
 
 
-def _check_tensor(
-    where: str,
+def _check_vectors(
+    side: str,
     what: str,
-    tensor: Tensor,
+    vectors: Tensor,
     axes: Sequence[str],
     sizes: Mapping[str, int | None],
-    hidden_size: int | None,
     like: Tensor,
 ) -> None:
-    expected = [*(sizes[axis] for axis in axes), hidden_size]
-    given = list(tensor.shape)
+    expected = [sizes[axis] for axis in axes]
+    given = list(vectors.shape)
     if len(given) != len(expected) or any(
-        size is not None and size != got for size, got in zip(expected, given, strict=True)
+        size not in (None, got) for size, got in zip(expected, given, strict=True)
     ):
-        shown = ", ".join(
-            axis if size is None else str(size)
-            for axis, size in zip([*axes, "hidden"], expected, strict=True)
+        shown = [axis if size is None else str(size) for axis, size in zip(axes, expected, strict=True)]
+        raise ValueError(
+            f'side "{side}": expected {what} [{", ".join(shown)}] ({", ".join(axes)}), got {given}'
         )
-        legend = ", ".join([*axes, "hidden"])
-        raise ValueError(f"{where}expected {what} [{shown}] ({legend}), got {given}")
-    if tensor.device != like.device:
-        raise ValueError(f"{where}expected {what} on {like.device}, got {tensor.device}")
-    if torch.is_autocast_enabled(like.device.type):
-        if not tensor.is_floating_point():
-            raise TypeError(f"{where}expected {what} of a floating dtype, got {tensor.dtype}")
-    elif tensor.dtype != like.dtype:
-        raise TypeError(f"{where}expected {what} of dtype {like.dtype}, got {tensor.dtype}")
+    check_kind(f'side "{side}": {what}', vectors, like)
 
 
 def make_mask(
@@ -137,26 +128,13 @@ def make_mask(
                 f'lengths: unknown dimension "{name}", expected some of {", ".join(names)}'
             )
         i = names.index(name)
-        length = _check_length(name, length, extent.batch, extent.sizes[i]).to(device)
+        check_lengths(f'lengths "{name}"', length, extent.batch, 0, extent.sizes[i])
+        length = length.to(device)
         inside = torch.arange(extent.sizes[i], device=device) < length.unsqueeze(-1)
         axes = [extent.batch, *(1 if j != i else size for j, size in enumerate(extent.sizes))]
         inside = inside.view(axes)
         real = inside if real is None else real & inside
     return None if real is None else real.expand(full).flatten(1).mT
-
-
-def _check_length(name: str, length: Tensor, batch: int, size: int) -> Tensor:
-    where = f'lengths "{name}": '
-    if not isinstance(length, Tensor) or length.dtype not in _INTEGERS:
-        kind = length.dtype if isinstance(length, Tensor) else type(length).__name__
-        raise TypeError(f"{where}expected a tensor of integers, got {kind}")
-    if length.shape != (batch,):
-        raise ValueError(f"{where}expected [{batch}] (batch), got {list(length.shape)}")
-    if not length.is_meta:
-        for value in length.tolist():
-            if not 0 <= value <= size:
-                raise ValueError(f"{where}expected from 0 to {size}, the size, got {value}")
-    return length
 
 
 def to_faces(tensor: Tensor) -> Tensor:

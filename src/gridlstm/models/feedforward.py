@@ -16,7 +16,7 @@ class FeedForward(nn.Module):
 
     The input is projected to the width of the hidden layers; each of these computes
 
-    .. math:: h' = \\alpha(V h + b)
+    .. math:: h' = \alpha(V h + b)
 
     (Eq. 8 in one dimension, with a bias).
 
@@ -110,8 +110,11 @@ class FeedForward(nn.Module):
         return h
 
     def extra_repr(self) -> str:
-        """The number of layers and what α is."""
-        return f"num_layers={self.num_layers}, activation={self.activation!r}, tied={self.tied}"
+        """The arguments."""
+        return (
+            f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
+            f"activation={self.activation!r}, tied={self.tied}, bias={self.bias is not None}"
+        )
 
 
 def check_activation(activation: str | Transfer) -> None:

@@ -17,8 +17,8 @@ class Highway(nn.Module):
 
     The input is projected to the width of the hidden layers; each of these computes
 
-    .. math:: h' = T \\odot \\alpha(W_H h + b_H) + (1 - T) \\odot h
-              \\qquad  T = \\sigma(W_T h + b_T)
+    .. math:: h' = T \odot \alpha(W_H h + b_H) + (1 - T) \odot h
+              \qquad  T = \sigma(W_T h + b_T)
 
     Args:
         input_size: the length of an input vector.
@@ -117,8 +117,8 @@ class Highway(nn.Module):
         return h
 
     def extra_repr(self) -> str:
-        """The number of layers, what α is and the bias."""
+        """The arguments."""
         return (
-            f"num_layers={self.num_layers}, activation={self.activation!r}, tied={self.tied}, "
-            f"transform_bias={self.transform_bias}"
+            f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
+            f"activation={self.activation!r}, tied={self.tied}, transform_bias={self.transform_bias}"
         )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm.cell import Output
+from gridlstm.cell import Output, expose
 from gridlstm.checks import check_choice, check_number, check_positive, check_tensor
 from gridlstm.geometry import Plan, make_plan
 from gridlstm.state import State
@@ -31,7 +31,7 @@ class MultidimensionalLSTM(nn.Module):
     each dimension, and hands the same pair of vectors on along all of them:
 
     .. math::
-        H = [I x; h_1; \\dots; h_N]  \\qquad  m = \\sum_i^N g_i^f \\odot m_i + g^u \\odot g^c
+        H = [I x; h_1; \dots; h_N]  \qquad  m = \sum_i^N g_i^f \odot m_i + g^u \odot g^c
 
     (Eq. 4), the gates as in Eq. 1. Outside the array all vectors are zero.
 
@@ -106,13 +106,16 @@ class MultidimensionalLSTM(nn.Module):
         self.num_dims = num_dims
         self.num_layers = num_layers
         self.directions = _check_directions(directions, num_layers, num_dims)
+        self.bias = bias
+        self.forget_bias = 1.0 if forget_bias is None and bias else forget_bias
+        self.output = output
         self.layers = nn.ModuleList(
             _Layer(
                 hidden_size if layer else input_size,
                 hidden_size,
                 reverse,
                 bias=bias,
-                forget_bias=1.0 if forget_bias is None else forget_bias,
+                forget_bias=self.forget_bias,
                 output=output,
                 device=device,
                 dtype=dtype,
@@ -145,10 +148,11 @@ class MultidimensionalLSTM(nn.Module):
         sizes = x.shape[1:-1]
         if 0 in sizes:
             raise ValueError(f"x: expected sizes of at least 1, got {list(sizes)}")
-        state = State(x.flatten(1, -2))
+        hidden = memory = x.flatten(1, -2)
         for layer in self.layers:
-            state = layer(state.hidden, sizes)
-        return State(*(vectors.unflatten(1, sizes) for vectors in state))
+            hidden, memory = layer(hidden, sizes)
+        shape = (*x.shape[:-1], self.hidden_size)
+        return State(hidden.view(shape), memory.view(shape))
 
     def extra_repr(self) -> str:
         """The arguments that differ from their defaults."""
@@ -157,6 +161,10 @@ class MultidimensionalLSTM(nn.Module):
             shown.append(f"num_layers={self.num_layers}")
         if any(map(any, self.directions)):
             shown.append(f"directions={list(self.directions)}")
+        if not self.bias:
+            shown.append("bias=False")
+        elif self.forget_bias != 1:
+            shown.append(f"forget_bias={self.forget_bias}")
         if self.output != "paper":
             shown.append(f'output="{self.output}"')
         return ", ".join(shown)
@@ -172,7 +180,7 @@ class _Layer(nn.Module):
         reverse: tuple[bool, ...],
         *,
         bias: bool,
-        forget_bias: float,
+        forget_bias: float | None,
         output: Output,
         device: torch.device | str | None,
         dtype: torch.dtype | None,
@@ -198,46 +206,46 @@ class _Layer(nn.Module):
         bound = sqrt(6 / (d + self.weight_input.shape[1] + N * d))
         self.weight_input.uniform_(-bound, bound)
         self.weight_hidden.uniform_(-bound, bound)
-        if self.bias is not None:
+        if self.bias is not None and self.forget_bias is not None:
             self.bias.zero_()
             self.bias[d : (N + 1) * d] = self.forget_bias
 
-    def forward(self, x: Tensor, sizes: tuple[int, ...]) -> State:
+    def forward(self, x: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """Inputs to states, ``[batch, positions, ...]``, positions in lexicographic order."""
-        N, d = len(self.reverse), self.hidden_size
+        batch, N, d = len(x), len(self.reverse), self.hidden_size
         plan = make_plan(tuple(sizes), self.reverse, (False,) * N)
         widths = [step.stop - step.start for step in plan.steps]
         position = torch.from_numpy(plan.position).to(x.device)
         predecessors = torch.split(torch.from_numpy(_predecessors(plan)).to(x.device), widths)
         # The inputs of all blocks, in the order in which they run, in one matrix product. Splitting
         # it once, unlike slicing it step by step, gathers its gradient in one piece too.
-        from_input = F.linear(x.index_select(1, position), self.weight_input, self.bias)
-        h = m = self.weight_input.new_zeros(x.shape[0], 0, d)
+        projected = F.linear(x.index_select(1, position), self.weight_input, self.bias)
+        h = m = self.weight_input.new_zeros(batch, 0, d)
         states = []
-        for preactivation, before in zip(torch.split(from_input, widths, 1), predecessors, strict=True):
+        for from_x, before in zip(torch.split(projected, widths, 1), predecessors, strict=True):
             # A row of zeros in front is what blocks without a predecessor read.
             h_before, m_before = (
-                F.pad(vectors, (0, 0, 1, 0)).index_select(1, before.flatten()).unflatten(1, (-1, N))
+                F.pad(vectors, (0, 0, 1, 0))
+                .index_select(1, before.flatten())
+                .view(batch, len(before), N, d)
                 for vectors in (h, m)
             )
-            preactivation = preactivation + F.linear(h_before.flatten(2), self.weight_hidden)
-            h, m = _lstm(preactivation, m_before, self.output)
+            from_h = F.linear(h_before.flatten(2), self.weight_hidden)
+            h, m = _lstm(from_x + from_h, m_before, self.output)
             states.append((h, m))
         back = position.argsort()
         hidden, memory = (
             torch.cat(vectors, 1).index_select(1, back) for vectors in zip(*states, strict=True)
         )
-        return State(hidden, memory)
+        return hidden, memory
 
 
 def _lstm(preactivation: Tensor, m: Tensor, output: Output) -> tuple[Tensor, Tensor]:
     """Eq. 4 from ``W H`` on, ``[..., (N + 3) · d]`` and memories ``[..., N, d]``."""
     N, d = m.shape[-2:]
-    g_u, g_f, g_o, g_c = preactivation.split((d, N * d, d, d), -1)
-    new_m = (g_f.sigmoid().unflatten(-1, (N, d)) * m).sum(-2) + g_u.sigmoid() * g_c.tanh()
-    if output == "paper":
-        return torch.tanh(g_o.sigmoid() * new_m), new_m
-    return g_o.sigmoid() * torch.tanh(new_m), new_m
+    g_u, g_f, g_o, g_c = torch.split(preactivation, [d, N * d, d, d], -1)
+    new_m = (torch.unflatten(g_f.sigmoid(), -1, (N, d)) * m).sum(-2) + g_u.sigmoid() * g_c.tanh()
+    return expose(g_o.sigmoid(), new_m, output), new_m
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from typing_extensions import Unpack
 
-from gridlstm.checks import check_choice, check_positive, check_tensor
+from gridlstm.checks import check_choice, check_lengths, check_positive, check_tensor
 from gridlstm.dim import Dim, Transfer
 from gridlstm.grid import GridLSTM, GridOptions
 from gridlstm.models.projection import Projection, Readout, read, read_size
@@ -135,18 +135,21 @@ class SequenceGridLSTM(nn.Module):
             return self._single(x, state, lengths)
         axes = ["batch", "time"] if self.batch_first else ["time", "batch"]
         check_tensor("x", x, [*axes, self.input_size], self.projection.linear.weight)
+        x = x if self.batch_first else x.transpose(0, 1)
+        beyond = None
+        if lengths is not None:
+            check_lengths("lengths", lengths, x.shape[0], 0, x.shape[1])
+            time = torch.arange(x.shape[1], device=x.device)
+            beyond = (time >= lengths.to(x.device).unsqueeze(-1)).unsqueeze(-1)
+            x = x.masked_fill(beyond, 0)  # Whatever is there, NaN included, must not reach a product.
         side = self.projection(x)
-        if not self.batch_first:
-            side = _swap(side)
         sides = {"depth": side}
         if state is not None:
             sides["time"] = self._check_state(state, side.hidden.shape[0])
         out = self.grid(sides, lengths=None if lengths is None else {"time": lengths})
         output = read(out["depth"].map(lambda t: t[..., : self.hidden_size]), self.readout)
-        if lengths is not None:
-            time = torch.arange(output.shape[1], device=output.device)
-            beyond = time >= lengths.to(output.device).unsqueeze(-1)
-            output = output.masked_fill(beyond.unsqueeze(-1), 0)
+        if beyond is not None:
+            output = output.masked_fill(beyond, 0)
         return output if self.batch_first else output.transpose(0, 1), _swap(out["time"])
 
     def _check_state(self, state: tuple[Tensor, Tensor | None], batch: int) -> State:

@@ -20,7 +20,7 @@ class StackedLSTM(nn.Module):
 
     A layer reads the hidden vectors of the layer below in place of the projected input,
 
-    .. math:: H = [h^{below}_i; h]  \\qquad (h', m') = \\mathrm{LSTM}(H, m, W)
+    .. math:: H = [h^{below}_i; h]  \qquad (h', m') = \mathrm{LSTM}(H, m, W)
 
     (Eq. 2 and 3). One layer is the standard LSTM.
 
@@ -32,7 +32,7 @@ class StackedLSTM(nn.Module):
             ``hidden_size``, the I of Eq. 2; an untied first layer has an input matrix of its own.
         bias: add biases to the preactivations.
         forget_bias: what the bias of the forget gates starts from. The weights then start
-            Glorot-uniform, as in :class:`~gridlstm.GridLSTM`, and the other biases from 0. ``None``
+            Glorot-uniform, as in :class:`GridLSTM`, and the other biases from 0. ``None``
             keeps PyTorch's initialisation.
         batch_first: inputs and outputs are ``[batch, time, ...]``; states stay as they are.
         device: where the parameters live.
@@ -51,7 +51,7 @@ class StackedLSTM(nn.Module):
 
     Notes:
         - The output is ``h' = g_o ⊙ tanh(m')``, as PyTorch's kernel computes it. For the
-          ``tanh(g_o ⊙ m')`` of Eq. 1 take a :class:`~gridlstm.models.MultidimensionalLSTM` of one
+          ``tanh(g_o ⊙ m')`` of Eq. 1 take a :class:`MultidimensionalLSTM` of one
           dimension.
         - PyTorch adds two biases, ``b_ih`` and ``b_hh``; ``forget_bias`` goes into the first.
         - Glorot's fan-in is the length of H, because the matrices of Eq. 1 act on the whole of it.
@@ -165,8 +165,6 @@ class StackedLSTM(nn.Module):
         check_tensor("state hidden", hidden, zero.shape, like)
         check_tensor("state memory", memory, zero.shape, like)
 
-        if self.input_projection is not None:
-            x = self.input_projection(x)
         # An empty batch has nothing to pack.
         if lengths is None or batch == 0:
             output, new_state = self._layers(x, hidden, memory)
@@ -178,6 +176,12 @@ class StackedLSTM(nn.Module):
 
     def _layers(self, x: Inputs, hidden: Tensor, memory: Tensor) -> tuple[Inputs, State]:
         """All layers: PyTorch's kernel called once or, tied, once a layer."""
+        if self.input_projection is not None:
+            # After the packing, so that no padding reaches the gradient of the projection.
+            if isinstance(x, PackedSequence):
+                x = x._replace(data=self.input_projection(x.data))
+            else:
+                x = self.input_projection(x)
         device = hidden.device.type
         at_once = self.lstm.num_layers
         states = []
