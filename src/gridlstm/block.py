@@ -44,12 +44,13 @@ class Dropout(NamedTuple):
 
 @dataclass(frozen=True)
 class Transform:
-    """One dimension's transform: its columns in ``H``, in the memories and in its phase's gates.
+    """One dimension's transform: its phase, its columns in ``H``, in the memories and in the gates.
 
     ``activation`` and ``memory`` tell the two kinds apart: an LSTM has a memory and no activation.
     """
 
     name: str
+    phase: int
     hidden: slice
     memory: slice | None
     gates: slice
@@ -98,6 +99,7 @@ def make_block(dims: Sequence[Dim], output: Output) -> Block:
         transforms.append(
             Transform(
                 name=dim.name,
+                phase=phase,
                 hidden=slice(hidden, hidden + d),
                 memory=slice(memory, memory + d) if dim.has_memory else None,
                 gates=slice(gate_sizes[phase], gate_sizes[phase] + rows),

@@ -1,6 +1,5 @@
 """Where the vectors of a step come from and go to, as indices for tensors."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from torch import Tensor
 from gridlstm.geometry import Plan
 from gridlstm.state import State
 
-__all__ = ["Move", "Moves", "make_moves", "move"]
+__all__ = ["Move", "Moves", "copy", "make_moves"]
 
 Places = slice | Tensor
 
@@ -39,10 +38,6 @@ class Moves(NamedTuple):
     enter: tuple[Move | None, ...]
     go: tuple[Move | None, ...]
     leave: tuple[Move | None, ...]
-
-    def back(self) -> "Moves":
-        """The same ways in the other direction."""
-        return Moves(*(tuple(way and way.back() for way in ways) for ways in self))
 
 
 @lru_cache(maxsize=256)
@@ -75,11 +70,9 @@ def make_moves(plan: Plan, device: torch.device) -> tuple[Moves, ...]:
     return tuple(moves)
 
 
-def move(ways: Sequence[Move | None], source: Sequence[State], target: Sequence[State]) -> None:
-    """Copies the vectors of each dimension; those that the source lacks stay as they are."""
-    for way, vectors, places in zip(ways, source, target, strict=True):
-        if way is None:
-            continue
-        for vector, place in zip(vectors, places, strict=True):
-            if vector is not None and place is not None:
-                place[way.target] = vector[way.source]
+def copy(way: Move | None, source: State, target: State) -> None:
+    """Copies vectors along a way, if there is one; those that the source lacks are left out."""
+    if way is not None:
+        for vectors, places in zip(source, target, strict=True):
+            if vectors is not None and places is not None:
+                places[way.target] = vectors[way.source]

@@ -15,9 +15,9 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from gridlstm.block import Block, Dropout, Weights
-from gridlstm.engines.moves import Move, make_moves, move
-from gridlstm.engines.rows import Keep, Rows, make_rows
-from gridlstm.engines.step import Call, Tape, backward_step, forward_step
+from gridlstm.engines.buffers import Buffers, Call, make_buffers, make_gradients
+from gridlstm.engines.pointwise import Pointwise, Rim
+from gridlstm.engines.products import GradWeights, multiply
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import Plan
 from gridlstm.state import State
@@ -45,31 +45,30 @@ def run(
     """
     like = incoming[0].hidden
     order = torch.from_numpy(plan.position).to(like.device)
+    low = torch.is_autocast_enabled(like.device.type)
     call = Call(
         block,
         plan,
         batch=like.shape[1],
-        mask=None if mask is None else mask[order].unsqueeze(-1),
+        biases=tuple(None if w.bias is None else w.bias.detach() for w in weights),
+        mask=None if mask is None else mask[order],
         dropout=None if dropout is None else Dropout(dropout.kept[:, order], dropout.scale),
+        product=torch.get_autocast_dtype(like.device.type) if low else like.dtype,
     )
-    if torch.is_autocast_enabled(like.device.type):
-        # Only the products are in low precision; a bias is added to their results.
-        low = torch.get_autocast_dtype(like.device.type)
-        weights = [Weights(w.weight.to(low), w.bias) for w in weights]
-    tensors = _flatten([*weights, *incoming])
     with torch.autocast(like.device.type, enabled=False):
+        weights = [Weights(w.weight.to(call.product), w.bias) for w in weights]
+        tensors = _flatten([*weights, *incoming])
         if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
             flat = _Wavefront.apply(call, trace, recompute, *tensors)  # type: ignore[no-untyped-call]
             states = _pairs(State, flat)
         else:
             workspace = Workspace()
-            tape = _new_tape(call, weights, like, workspace, "two", "one")
-            states = _forward(call, weights, incoming, tape, trace)
+            buffers = make_buffers(call, like, workspace, states="two", gates="one")
+            states = _forward(call, weights, incoming, buffers, trace)
     if not trace:
         return states, None
     back = torch.argsort(order)
-    blocks = [state.map(lambda t: t[back]) for state in states[len(incoming) :]]
-    return states[: len(incoming)], blocks
+    return states[: len(incoming)], [s.map(lambda t: t[back]) for s in states[len(incoming) :]]
 
 
 class _Wavefront(torch.autograd.Function):
@@ -82,17 +81,26 @@ class _Wavefront(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors[:split])
         ctx.call, ctx.workspace = call, Workspace()
-        kept: Keep = "one" if recompute else "all"
-        ctx.tape = _new_tape(call, weights, incoming[0].hidden, ctx.workspace, "all", kept)
-        return tuple(_flatten(_forward(call, weights, incoming, ctx.tape, trace)))
+        ctx.buffers = make_buffers(
+            call,
+            incoming[0].hidden,
+            ctx.workspace,
+            states="all",
+            gates="one" if recompute else "all",
+        )
+        ctx.spent = recompute
+        return tuple(_flatten(_forward(call, weights, incoming, ctx.buffers, trace)))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         weights = _pairs(Weights, ctx.saved_tensors)
         with torch.no_grad():
-            flat = _flatten(_backward(ctx.call, weights, ctx.tape, _pairs(State, grads)))
+            found = _backward(ctx.call, weights, ctx.buffers, _pairs(State, grads), ctx.spent)
+        ctx.spent = True  # The gates are overwritten: with retain_graph, they are computed anew.
+        flat = _flatten(found)
         if torch.is_grad_enabled():  # Asked for with create_graph=True.
-            flat = list(_OnlyOnce.apply(len(flat), *flat, *ctx.saved_tensors))  # type: ignore[no-untyped-call]
+            once = _OnlyOnce.apply(len(flat), *flat, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+            flat = list(once)
         return None, None, None, *flat
 
 
@@ -110,152 +118,68 @@ class _OnlyOnce(torch.autograd.Function):
         )
 
 
-def _new_tape(
+def _forward(
     call: Call,
     weights: Sequence[Weights],
-    like: Tensor,
-    workspace: Workspace,
-    states: Keep,
-    gates: Keep,
-) -> Tape:
-    def rows(keep: Keep, columns: int, dtype: torch.dtype | None = None) -> Rows:
-        return make_rows(workspace, call.plan, keep, call.batch, columns, like, dtype)
-
-    block = call.block
-    hidden = rows(states, block.hidden_size)
-    inputs = [rows(gates, block.hidden_size, weights[0].weight.dtype) for _ in block.phases]
-    if call.dropout is None and like.dtype == weights[0].weight.dtype:
-        inputs[0] = hidden  # The first phase reads the vectors as they are.
-    return Tape(
-        hidden=hidden,
-        memory=rows(states, block.memory_size),
-        inputs=inputs,
-        gates=[rows(gates, size) for size in block.gate_sizes],
-        spent=gates != "all",
-    )
-
-
-def _forward(
-    call: Call, weights: Sequence[Weights], incoming: Sequence[State], tape: Tape, trace: bool
+    incoming: Sequence[State],
+    buffers: Buffers,
+    trace: bool,
 ) -> list[State]:
-    """The outgoing sides ``[faces, B, d]``; with ``trace``, then all blocks' ``[blocks, B, d]``."""
-    block, plan = call.block, call.plan
-    moves = make_moves(plan, incoming[0].hidden.device)
-    outgoing = [_new_state(side, side.hidden.shape[0]) for side in incoming]
-    blocks = [_new_state(side, plan.blocks) for side in incoming] if trace else []
-    for s, step in enumerate(plan.steps):
-        move(moves[s].enter, incoming, _split(block, tape.hidden.at(s), tape.memory.at(s)))
-        new = _split(block, *forward_step(call, weights, tape, s))
-        if s + 1 < len(plan.steps):
-            following = _split(block, tape.hidden.at(s + 1), tape.memory.at(s + 1))
-            move(moves[s].go, new, following)
-        move(moves[s].leave, new, outgoing)
-        if trace:
-            here = Move(slice(None), slice(step.start, step.stop))
-            move([here] * len(new), new, blocks)
+    """The outgoing sides ``[faces, batch, d]``; with ``trace``, then those of all blocks."""
+    outgoing = [_new_state(side, len(side.hidden)) for side in incoming]
+    blocks = [_new_state(side, call.plan.blocks) for side in incoming] if trace else []
+    pointwise = Pointwise(call, buffers, None, Rim(incoming, outgoing, blocks))
+    for s in range(len(call.plan.steps)):
+        pointwise.enter(s)
+        _phases(call, weights, buffers, pointwise, s)
     return [*outgoing, *blocks]
 
 
+def _phases(
+    call: Call,
+    weights: Sequence[Weights],
+    buffers: Buffers,
+    pointwise: Pointwise,
+    s: int,
+    *,
+    discard: bool = False,
+) -> None:
+    """The phases of a step, forwards."""
+    for p, (weight, _) in enumerate(weights):
+        if buffers.inputs[p] is not buffers.hidden:
+            pointwise.read(s, p)
+        multiply(buffers.inputs[p].at(s), weight, call.plan.steps[s], buffers.gates[p].at(s))
+        pointwise.forward(s, p, discard=discard)
+
+
 def _backward(
-    call: Call, weights: Sequence[Weights], tape: Tape, grads: Sequence[State]
+    call: Call, weights: Sequence[Weights], buffers: Buffers, grads: Sequence[State], spent: bool
 ) -> list[Weights | State]:
     """The gradients of the weights and of the incoming sides: the way of ``_forward``, back."""
-    block, plan, like = call.block, call.plan, tape.hidden.data
-    moves = [step.back() for step in make_moves(plan, like.device)]
+    like, count = buffers.hidden.data, len(call.block.transforms)
     workspace = Workspace()
-    hidden, memory = (
-        make_rows(workspace, plan, "two", call.batch, columns, like)
-        for columns in (block.hidden_size, block.memory_size)
-    )
-    outgoing, blocks = grads[: len(block.transforms)], grads[len(block.transforms) :]
-    empty = _split(block, *(like.new_empty(0, call.batch, r.data.shape[-1]) for r in (hidden, memory)))
-    incoming = [_new_state(state, plan.faces(i)) for i, state in enumerate(empty)]
-    grad_weights = GradWeights(weights, tape)
-    for s, step in reversed(list(enumerate(plan.steps))):
-        # Zero where no gradient comes back, because a side is not used.
-        new_h, new_m = (torch.zeros_like(rows.at(s)) for rows in (hidden, memory))
-        new = _split(block, new_h, new_m)
-        if s + 1 < len(plan.steps):
-            following = _split(block, hidden.at(s + 1), memory.at(s + 1))
-            move(moves[s].go, following, new)
-        move(moves[s].leave, outgoing, new)
-        for state, traced in zip(new, blocks, strict=False):
-            for vector, grad in zip(state, traced, strict=True):
-                if vector is not None and grad is not None:
-                    vector += grad[step.start : step.stop]
-        if tape.spent:
-            forward_step(call, weights, tape, s)
-        h, m = backward_step(call, weights, tape, s, new_h, new_m)
-        hidden.at(s).copy_(h)
-        memory.at(s).copy_(m)
-        move(moves[s].enter, _split(block, h, m), incoming)
+    gradients = make_gradients(call, like, workspace)
+    incoming = [
+        State(like.new_empty(shape), None if transform.memory is None else like.new_empty(shape))
+        for i, transform in enumerate(call.block.transforms)
+        for shape in [(call.plan.faces(i), call.batch, call.block.width(i))]
+    ]
+    pointwise = Pointwise(call, buffers, gradients, Rim(incoming, grads[:count], grads[count:]))
+    grad_weights = GradWeights(weights, buffers)
+    for s in reversed(range(len(call.plan.steps))):
+        if spent:
+            _phases(call, weights, buffers, pointwise, s, discard=True)
+        for p in reversed(range(len(weights))):
+            pointwise.backward(s, p)
+            grad, read = buffers.gates[p].at(s), gradients.inputs[p].at(s)
+            multiply(grad, weights[p].weight.mT, call.plan.steps[s], read)
+        pointwise.finish(s)
         grad_weights.add(s)
-    tape.spent = True
     return [*grad_weights.finish(), *incoming]
 
 
-class GradWeights:
-    """Collects the gradients of the weights from the gradients of the preactivations.
-
-    Where those of all steps are kept there is one product at the end, else one a step.
-    """
-
-    def __init__(self, weights: Sequence[Weights], tape: Tape) -> None:
-        self._weights = weights
-        self._tape = tape
-        self._all = tape.gates[0].keep == "all"
-        self._sums = (
-            []
-            if self._all
-            else [
-                Weights(torch.zeros_like(w), None if b is None else torch.zeros_like(b))
-                for w, b in weights
-            ]
-        )
-
-    def add(self, s: int) -> None:
-        """Takes in step ``s``."""
-        for (weight, bias), gates, inputs in zip(
-            self._sums, self._tape.gates, self._tape.inputs, strict=False
-        ):
-            grad, x = gates.at(s), inputs.at(s)
-            for chosen, first, last in gates.plan.steps[s].groups:
-                rows = grad[first:last].flatten(0, 1)
-                weight[chosen].addmm_(rows.mT.to(x.dtype), x[first:last].flatten(0, 1))
-                if bias is not None:
-                    bias[chosen] += rows.sum(0)
-
-    def finish(self) -> list[Weights]:
-        """The gradients, one a phase."""
-        if not self._all:
-            return self._sums
-        done = []
-        for (weight, bias), gates, inputs in zip(
-            self._weights, self._tape.gates, self._tape.inputs, strict=True
-        ):
-            grad, x = gates.data, inputs.data
-            if len(weight) > 1:  # One set of weights after the other, blocks of a set together.
-                by_set = torch.from_numpy(gates.plan.by_set()).to(grad.device)
-                grad, x = grad[by_set].flatten(1, 2), x[by_set].flatten(1, 2)
-            grad, x = (
-                grad.reshape(len(weight), -1, grad.shape[-1]),
-                x.reshape(len(weight), -1, x.shape[-1]),
-            )
-            done.append(Weights(grad.mT.to(x.dtype) @ x, None if bias is None else grad.sum(1)))
-        return done
-
-
-def _split(block: Block, hidden: Tensor, memory: Tensor) -> list[State]:
-    """The columns of each dimension."""
-    return [
-        State(hidden[..., t.hidden], None if t.memory is None else memory[..., t.memory])
-        for t in block.transforms
-    ]
-
-
 def _new_state(like: State, rows: int) -> State:
-    hidden = like.hidden.new_empty(rows, *like.hidden.shape[1:])
-    return State(hidden, None if like.memory is None else torch.empty_like(hidden))
+    return like.map(lambda t: t.new_empty(rows, *t.shape[1:]))
 
 
 Pair = TypeVar("Pair", State, Weights)

@@ -1,0 +1,138 @@
+"""The buffers that the steps of a call work on: one row for each block of a step and each sample."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from gridlstm.block import Block, Dropout
+from gridlstm.engines.workspace import Workspace
+from gridlstm.geometry import Plan
+
+__all__ = ["Buffers", "Call", "Gradients", "Keep", "Rows", "make_buffers", "make_gradients"]
+
+Keep = Literal["all", "two", "one"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a call computes. Mask and dropout are in the order of the plan.
+
+    Attributes:
+        block: what each block computes.
+        plan: which blocks run when.
+        batch: the number of samples.
+        biases: for each phase, ``[sets, gates]``, or ``None``.
+        mask: which blocks are real, ``[blocks, batch]``, or ``None``.
+        dropout: what is kept, ``[phases, blocks, batch, H]``, or ``None``.
+        product: the type of the operands and results of matrix products; states keep their own.
+    """
+
+    block: Block
+    plan: Plan
+    batch: int
+    biases: tuple[Tensor | None, ...]
+    mask: Tensor | None
+    dropout: Dropout | None
+    product: torch.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows ``[blocks, batch, columns]``, found by the step they belong to.
+
+    ``keep="all"`` has rows for every block; ``"two"`` only for a step and its neighbour, in turn;
+    ``"one"`` only for one step at a time.
+    """
+
+    data: Tensor
+    keep: Keep
+    plan: Plan
+
+    def at(self, s: int) -> Tensor:
+        """The rows of step ``s``, ``[blocks of the step, batch, columns]``."""
+        start, stop = self.plan.steps[s].start, self.plan.steps[s].stop
+        first = start if self.keep == "all" else (s % 2) * self.plan.widest if self.keep == "two" else 0
+        return self.data[first : first + stop - start]
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """What the forward pass works on, and leaves for the backward pass.
+
+    Attributes:
+        hidden: the incoming hidden vectors, ``H`` columns.
+        memory: the incoming memory vectors, ``M`` columns.
+        inputs: for each phase, what it multiplies by its weights: the hidden vectors it reads, after
+            dropout, ``H`` columns. The first may be ``hidden`` itself.
+        gates: for each phase its gates, activated (of a non-LSTM transform, the preactivations),
+            ``G`` columns. The backward pass overwrites them with gradients of preactivations.
+    """
+
+    hidden: Rows
+    memory: Rows
+    inputs: Sequence[Rows]
+    gates: Sequence[Rows]
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """What the backward pass works on.
+
+    Attributes:
+        hidden: the gradients of the incoming hidden vectors.
+        memory: the gradients of the incoming memory vectors.
+        inputs: for each phase, the gradients of what it read. The first may be ``hidden`` itself.
+    """
+
+    hidden: Rows
+    memory: Rows
+    inputs: Sequence[Rows]
+
+
+def make_buffers(
+    call: Call, like: Tensor, workspace: Workspace, *, states: Keep, gates: Keep
+) -> Buffers:
+    """Takes the buffers of a call from a workspace, uninitialised."""
+
+    def rows(keep: Keep, columns: int, dtype: torch.dtype) -> Rows:
+        return _rows(call, like, workspace, keep, columns, dtype)
+
+    H = call.block.hidden_size
+    hidden = rows(states, H, like.dtype)
+    plain = call.dropout is None and call.product == like.dtype
+    return Buffers(
+        hidden=hidden,
+        memory=rows(states, call.block.memory_size, like.dtype),
+        inputs=[
+            hidden if plain and p == 0 else rows(gates, H, call.product)
+            for p in range(len(call.block.phases))
+        ],
+        gates=[rows(gates, size, call.product) for size in call.block.gate_sizes],
+    )
+
+
+def make_gradients(call: Call, like: Tensor, workspace: Workspace) -> Gradients:
+    """Takes the buffers of a backward pass from a workspace, uninitialised."""
+
+    def rows(keep: Keep, columns: int, dtype: torch.dtype) -> Rows:
+        return _rows(call, like, workspace, keep, columns, dtype)
+
+    H, phases = call.block.hidden_size, len(call.block.phases)
+    hidden = rows("two", H, like.dtype)
+    plain = call.dropout is None and call.product == like.dtype and phases == 1
+    return Gradients(
+        hidden=hidden,
+        memory=rows("two", call.block.memory_size, like.dtype),
+        inputs=[hidden if plain else rows("one", H, call.product) for _ in range(phases)],
+    )
+
+
+def _rows(
+    call: Call, like: Tensor, workspace: Workspace, keep: Keep, columns: int, dtype: torch.dtype
+) -> Rows:
+    plan = call.plan
+    count = {"all": plan.blocks, "two": 2 * plan.widest, "one": plan.widest}[keep]
+    return Rows(workspace.take((count, call.batch, columns), like, dtype), keep, plan)

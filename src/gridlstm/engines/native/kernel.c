@@ -1,0 +1,355 @@
+/* The pointwise work of a step: everything between its matrix products.
+ *
+ * Compiled on the machine that uses it (build.py), and includes itself once for each pair of types:
+ * REAL is that of states and arithmetic, LOW that of the products' operands and results. step.py does
+ * the same with PyTorch and is the place to read first. The structures are mirrored in layout.py.
+ *
+ * Letters: n a block of the step, b a sample, r = n * batch + b a row, d the length of a vector; H, M, G
+ * the columns of all hidden vectors, of all memories, of the gates of a phase.
+ */
+#ifndef REAL
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { LSTM, IDENTITY, TANH, RELU };
+
+/* One dimension. The sides are [faces, batch, d], the blocks' vectors [blocks, batch, d]. In the backward
+ * pass all of them are gradients, and null where there is none. */
+typedef struct {
+    int64_t kind, phase, d;
+    int64_t hidden, memory, gates; /* its first column of H, of M, of the gates of its phase */
+    const int64_t *successor;      /* [blocks]: its place in the next step, or -1 where it leaves */
+    const int64_t *face;           /* [blocks] */
+    const uint8_t *enters;         /* [blocks] */
+    void *in_h, *in_m, *out_h, *out_m, *blocks_h, *blocks_m;
+} Transform;
+
+typedef struct {
+    int64_t transforms, phases, blocks, batch, H, M, G[2];
+    int64_t standard; /* h' = g_o tanh(m') instead of tanh(g_o m') */
+    int64_t threads;
+    double scale; /* of what dropout keeps */
+    const Transform *transform;
+    const int64_t *weight_set; /* [blocks] */
+    const uint8_t *mask;       /* [blocks, batch], or null */
+    const uint8_t *kept;       /* [phases, blocks, batch, H], or null */
+    const void *bias[2];       /* [sets, G] */
+} Grid;
+
+/* The rows of one step, from its first: x and gates are LOW, the rest REAL. In the backward pass
+ * grad_x is the gradient of what a phase read. */
+typedef struct {
+    int64_t start, n;
+    void *h, *m, *next_h, *next_m;
+    void *grad_h, *grad_m, *next_grad_h, *next_grad_m;
+    void *x[2], *gates[2], *grad_x[2];
+} Step;
+
+/* Small steps are not worth waking a thread for. */
+#define ROWS                                                                                           \
+    _Pragma("omp parallel for schedule(static) num_threads(grid->threads) if (rows * grid->H > 8192)") \
+    for (int64_t r = 0; r < rows; r++)
+#define SIMD _Pragma("omp simd")
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b) JOIN_(a, b)
+#define NAME(f) JOIN(f, LOW)
+#define MATH(f) JOIN(f, REAL)
+
+typedef uint16_t bfloat16;
+
+static inline float load_bfloat16(bfloat16 x) {
+    uint32_t bits = (uint32_t)x << 16;
+    float y;
+    memcpy(&y, &bits, 4);
+    return y;
+}
+
+static inline bfloat16 store_bfloat16(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    bits = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16; /* to nearest, ties to even */
+    return x == x ? bits : 0x7fc0;
+}
+
+static inline float load_float(float x) { return x; }
+static inline float store_float(float x) { return x; }
+static inline double load_double(double x) { return x; }
+static inline double store_double(double x) { return x; }
+
+/* exp, sigmoid and tanh of float in a form that compilers vectorise, with the polynomials of Cephes'
+ * expf and tanhf. tests/test_native.py holds them to 4 units in the last place. NaN goes through. */
+static inline float exp_float(float x) {
+    x = x > 88.0f ? 88.0f : x;
+    x = x < -87.0f ? -87.0f : x;
+    float shifted = x * 1.44269504088896341f + 12582912.0f; /* its last bits: the rounded integer */
+    int32_t bits;
+    memcpy(&bits, &shifted, 4);
+    float n = shifted - 12582912.0f;
+    float f = x - n * 0.693359375f + n * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * f + 1.3981999507e-3f;
+    p = p * f + 8.3334519073e-3f;
+    p = p * f + 4.1665795894e-2f;
+    p = p * f + 1.6666665459e-1f;
+    p = p * f + 5.0000001201e-1f;
+    p = p * f * f + f + 1.0f;
+    int32_t power = (int32_t)((uint32_t)(bits - 0x4b400000 + 127) << 23);
+    float scale;
+    memcpy(&scale, &power, 4);
+    return p * scale;
+}
+
+static inline float sigmoid_float(float x) { return 1.0f / (1.0f + exp_float(-x)); }
+
+static inline float tanh_float(float x) {
+    float z = x * x, a = fabsf(x);
+    float p = -5.70498872745e-3f;
+    p = p * z + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    p = p * z * x + x;
+    float q = copysignf(1.0f - 2.0f / (exp_float(2.0f * a) + 1.0f), x);
+    return a < 0.625f ? p : q;
+}
+
+static inline double sigmoid_double(double x) { return 1.0 / (1.0 + exp(-x)); }
+static inline double tanh_double(double x) { return tanh(x); }
+
+/* For tests. */
+void map_sigmoid(const float *x, float *y, int64_t n) {
+    SIMD for (int64_t i = 0; i < n; i++) y[i] = sigmoid_float(x[i]);
+}
+void map_tanh(const float *x, float *y, int64_t n) {
+    SIMD for (int64_t i = 0; i < n; i++) y[i] = tanh_float(x[i]);
+}
+
+#define REAL float
+#define LOW float
+#include "kernel.c"
+#undef LOW
+#define LOW bfloat16
+#include "kernel.c"
+#undef LOW
+#undef REAL
+#define REAL double
+#define LOW double
+#include "kernel.c"
+
+#else
+
+#define LOAD(x) JOIN(load, LOW)(x)
+#define STORE(x) JOIN(store, LOW)(x)
+
+/* Where a vector of block n, sample b goes when it leaves the block: to a row of the next step, or out
+ * through the side. In the backward pass, where its gradient comes from; null if nowhere. */
+static inline REAL *NAME(beyond)(const Grid *grid, const Transform *t, int64_t n, int64_t b, void *next,
+                                 int64_t columns, int64_t column, void *out) {
+    const int64_t successor = t->successor[n];
+    if (successor >= 0) return (REAL *)next + (successor * grid->batch + b) * columns + column;
+    return out ? (REAL *)out + (t->face[n] * grid->batch + b) * t->d : 0;
+}
+
+static inline int NAME(masked)(const Grid *grid, int64_t row) { return grid->mask && !grid->mask[row]; }
+
+/* Copies the incoming sides into the rows of a step. */
+void NAME(enter)(const Grid *grid, const Step *step) {
+    const int64_t B = grid->batch;
+    for (int64_t i = 0; i < grid->transforms; i++) {
+        const Transform *t = &grid->transform[i];
+        for (int64_t n = 0; n < step->n; n++) {
+            if (!t->enters[step->start + n]) continue;
+            const int64_t side = t->face[step->start + n] * B * t->d;
+            for (int64_t b = 0; b < B; b++) {
+                const int64_t r = n * B + b, from = side + b * t->d;
+                memcpy((REAL *)step->h + r * grid->H + t->hidden, (REAL *)t->in_h + from, t->d * sizeof(REAL));
+                if (t->kind == LSTM)
+                    memcpy((REAL *)step->m + r * grid->M + t->memory, (REAL *)t->in_m + from, t->d * sizeof(REAL));
+            }
+        }
+    }
+}
+
+/* Vectors as a phase reads them: after dropout. */
+static inline void NAME(drop)(const Grid *grid, int64_t phase, int64_t row, int64_t column, int64_t d,
+                              const REAL *restrict h, LOW *restrict x) {
+    if (grid->kept) {
+        const REAL scale = grid->scale;
+        const uint8_t *restrict kept = grid->kept + (phase * grid->blocks * grid->batch + row) * grid->H + column;
+        SIMD for (int64_t j = 0; j < d; j++) x[j] = STORE(h[j] * (kept[j] * scale));
+    } else {
+        SIMD for (int64_t j = 0; j < d; j++) x[j] = STORE(h[j]);
+    }
+}
+
+/* What a phase multiplies by its weights. In a second phase, what the first has computed is there
+ * already (Eq. 7). */
+void NAME(read)(const Grid *grid, const Step *step, int64_t phase) {
+    const int64_t B = grid->batch, H = grid->H, rows = step->n * B;
+    ROWS for (int64_t i = 0; i < grid->transforms; i++) {
+        const Transform *t = &grid->transform[i];
+        const int64_t at = r * H + t->hidden;
+        if (t->phase >= phase)
+            NAME(drop)(grid, phase, step->start * B + r, t->hidden, t->d, (REAL *)step->h + at, (LOW *)step->x[phase] + at);
+    }
+}
+
+/* Eq. 1 from W H on; the gates are activated in place. */
+static inline void NAME(lstm)(int64_t d, int64_t standard, LOW *restrict g, const REAL *restrict bias,
+                              const REAL *restrict m, REAL *restrict new_m, REAL *restrict new_h) {
+    SIMD for (int64_t j = 0; j < d; j++) {
+        REAL u = MATH(sigmoid)(LOAD(g[j]) + bias[j]);
+        REAL f = MATH(sigmoid)(LOAD(g[d + j]) + bias[d + j]);
+        REAL o = MATH(sigmoid)(LOAD(g[2 * d + j]) + bias[2 * d + j]);
+        REAL c = MATH(tanh)(LOAD(g[3 * d + j]) + bias[3 * d + j]);
+        REAL y = f * m[j] + u * c;
+        REAL z = MATH(tanh)(standard ? y : o * y);
+        g[j] = STORE(u);
+        g[d + j] = STORE(f);
+        g[2 * d + j] = STORE(o);
+        g[3 * d + j] = STORE(c);
+        new_m[j] = y;
+        new_h[j] = standard ? o * z : z;
+    }
+}
+
+/* Its backward; the gates make room for the gradients of their preactivations. */
+static inline void NAME(lstm_backward)(int64_t d, int64_t standard, LOW *restrict g, const REAL *restrict m,
+                                       const REAL *restrict grad_h, const REAL *restrict grad_new_m,
+                                       REAL *restrict grad_m) {
+    SIMD for (int64_t j = 0; j < d; j++) {
+        REAL u = LOAD(g[j]), f = LOAD(g[d + j]), o = LOAD(g[2 * d + j]), c = LOAD(g[3 * d + j]);
+        REAL y = f * m[j] + u * c;
+        REAL z = MATH(tanh)(standard ? y : o * y);
+        REAL grad_z = (1 - z * z) * grad_h[j];
+        REAL grad_o = standard ? grad_h[j] * z : grad_z * y;
+        REAL grad_y = grad_new_m[j] + grad_z * o;
+        g[j] = STORE(grad_y * c * u * (1 - u));
+        g[d + j] = STORE(grad_y * m[j] * f * (1 - f));
+        g[2 * d + j] = STORE(grad_o * o * (1 - o));
+        g[3 * d + j] = STORE(grad_y * u * (1 - c * c));
+        grad_m[j] = grad_y * f;
+    }
+}
+
+/* Eq. 8; the preactivations stay in place. */
+static inline void NAME(transfer)(int64_t d, int64_t kind, LOW *restrict g, const REAL *restrict bias,
+                                  REAL *restrict new_h) {
+    SIMD for (int64_t j = 0; j < d; j++) {
+        REAL x = LOAD(g[j]) + bias[j];
+        REAL y = MATH(tanh)(x);
+        g[j] = STORE(x);
+        new_h[j] = kind == TANH ? y : kind == RELU ? (x < 0 ? 0 : x) : x;
+    }
+}
+
+static inline void NAME(transfer_backward)(int64_t d, int64_t kind, LOW *restrict g, const REAL *restrict grad_h) {
+    SIMD for (int64_t j = 0; j < d; j++) {
+        REAL x = LOAD(g[j]);
+        REAL y = MATH(tanh)(x);
+        g[j] = STORE(grad_h[j] * (kind == TANH ? 1 - y * y : kind == RELU ? (x > 0 ? 1 : 0) : 1));
+    }
+}
+
+/* A phase of a step, after its product: new vectors are written to where they are read next. */
+void NAME(forward)(const Grid *grid, const Step *step, int64_t phase) {
+    const int64_t B = grid->batch, H = grid->H, M = grid->M, G = grid->G[phase], rows = step->n * B;
+    ROWS for (int64_t i = 0; i < grid->transforms; i++) {
+        const Transform *t = &grid->transform[i];
+        if (t->phase != phase) continue;
+        const int64_t n = step->start + r / B, b = r % B, row = step->start * B + r;
+        LOW *g = (LOW *)step->gates[phase] + r * G + t->gates;
+        const REAL *bias = (const REAL *)grid->bias[phase] + grid->weight_set[n] * G + t->gates;
+        const REAL *h = (const REAL *)step->h + r * H + t->hidden, *m = (const REAL *)step->m + r * M + t->memory;
+        REAL *new_h = NAME(beyond)(grid, t, n, b, step->next_h, H, t->hidden, t->out_h);
+        REAL *new_m = t->kind == LSTM ? NAME(beyond)(grid, t, n, b, step->next_m, M, t->memory, t->out_m) : 0;
+        if (NAME(masked)(grid, row)) {
+            memcpy(new_h, h, t->d * sizeof(REAL));
+            if (new_m) memcpy(new_m, m, t->d * sizeof(REAL));
+        } else if (t->kind == LSTM) {
+            NAME(lstm)(t->d, grid->standard, g, bias, m, new_m, new_h);
+        } else {
+            NAME(transfer)(t->d, t->kind, g, bias, new_h);
+        }
+        if (phase + 1 < grid->phases)
+            NAME(drop)(grid, phase + 1, row, t->hidden, t->d, new_h, (LOW *)step->x[phase + 1] + r * H + t->hidden);
+    }
+}
+
+static inline void NAME(add)(int64_t d, const REAL *restrict from, REAL *restrict to) {
+    SIMD for (int64_t j = 0; j < d; j++) to[j] += from[j];
+}
+
+/* Adds the gradient of vectors that a phase has read, through its dropout. */
+static inline void NAME(add_read)(const Grid *grid, int64_t phase, int64_t row, int64_t column, int64_t d,
+                                  const LOW *restrict from, REAL *restrict to) {
+    if (grid->kept) {
+        const REAL scale = grid->scale;
+        const uint8_t *restrict kept = grid->kept + (phase * grid->blocks * grid->batch + row) * grid->H + column;
+        SIMD for (int64_t j = 0; j < d; j++) to[j] += LOAD(from[j]) * (kept[j] * scale);
+    } else {
+        SIMD for (int64_t j = 0; j < d; j++) to[j] += LOAD(from[j]);
+    }
+}
+
+/* The gradient of a vector that left a block: of where it went and of the trace. */
+static inline void NAME(gather)(int64_t d, const REAL *beyond, const void *blocks, int64_t row, REAL *to) {
+    if (beyond) memcpy(to, beyond, d * sizeof(REAL));
+    else memset(to, 0, d * sizeof(REAL));
+    if (blocks) NAME(add)(d, (const REAL *)blocks + row * d, to);
+}
+
+/* A phase of a step, before its product: from gradients of the new vectors to those of the gates'
+ * preactivations and of the memories. */
+void NAME(backward)(const Grid *grid, const Step *step, int64_t phase) {
+    const int64_t B = grid->batch, H = grid->H, M = grid->M, G = grid->G[phase], rows = step->n * B;
+    ROWS for (int64_t i = 0; i < grid->transforms; i++) {
+        const Transform *t = &grid->transform[i];
+        if (t->phase != phase) continue;
+        const int64_t n = step->start + r / B, b = r % B, row = step->start * B + r, d = t->d;
+        const int masked = NAME(masked)(grid, row);
+        LOW *g = (LOW *)step->gates[phase] + r * G + t->gates;
+        if (masked) memset(g, 0, (t->kind == LSTM ? 4 : 1) * d * sizeof(LOW));
+        REAL grad_h[d], grad_new_m[d];
+        if (!masked) {
+            NAME(gather)(d, NAME(beyond)(grid, t, n, b, step->next_grad_h, H, t->hidden, t->out_h), t->blocks_h, row, grad_h);
+            if (phase + 1 < grid->phases)
+                NAME(add_read)(grid, phase + 1, row, t->hidden, d, (LOW *)step->grad_x[phase + 1] + r * H + t->hidden, grad_h);
+        }
+        if (t->kind != LSTM) {
+            if (!masked) NAME(transfer_backward)(d, t->kind, g, grad_h);
+            continue;
+        }
+        REAL *grad_m = (REAL *)step->grad_m + r * M + t->memory;
+        NAME(gather)(d, NAME(beyond)(grid, t, n, b, step->next_grad_m, M, t->memory, t->out_m), t->blocks_m, row, grad_new_m);
+        if (masked) memcpy(grad_m, grad_new_m, d * sizeof(REAL));
+        else NAME(lstm_backward)(d, grid->standard, g, (REAL *)step->m + r * M + t->memory, grad_h, grad_new_m, grad_m);
+        if (t->enters[n]) memcpy((REAL *)t->in_m + (t->face[n] * B + b) * d, grad_m, d * sizeof(REAL));
+    }
+}
+
+/* After the products of all phases: the gradients of the incoming hidden vectors. */
+void NAME(finish)(const Grid *grid, const Step *step) {
+    const int64_t B = grid->batch, H = grid->H, rows = step->n * B;
+    /* The product of a single phase is the gradient itself, where nothing else is to be done to it. */
+    const int there = step->grad_x[0] == step->grad_h;
+    ROWS for (int64_t i = 0; i < grid->transforms; i++) {
+        const Transform *t = &grid->transform[i];
+        const int64_t n = step->start + r / B, b = r % B, row = step->start * B + r, d = t->d;
+        REAL *grad_h = (REAL *)step->grad_h + r * H + t->hidden;
+        if (NAME(masked)(grid, row)) {
+            NAME(gather)(d, NAME(beyond)(grid, t, n, b, step->next_grad_h, H, t->hidden, t->out_h), t->blocks_h, row, grad_h);
+        } else if (!there) {
+            memset(grad_h, 0, d * sizeof(REAL));
+            for (int64_t phase = 0; phase <= t->phase; phase++)
+                NAME(add_read)(grid, phase, row, t->hidden, d, (LOW *)step->grad_x[phase] + r * H + t->hidden, grad_h);
+        }
+        if (t->enters[n]) memcpy((REAL *)t->in_h + (t->face[n] * B + b) * d, grad_h, d * sizeof(REAL));
+    }
+}
+
+#undef LOAD
+#undef STORE
+#endif

@@ -1,0 +1,188 @@
+"""The work of a step between its matrix products, with PyTorch.
+
+``native/kernel.c`` has the same functions, for speed; these serve every device and dtype and any
+transfer function. A step ``s`` runs as::
+
+    enter(s)                                   the sides' vectors, into the rows of the step
+    read(s, p), product, forward(s, p)         for each phase p
+
+and backwards as::
+
+    backward(s, p), product                    for each phase p, the last one first
+    finish(s)                                  the gradients of the step's incoming vectors
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gridlstm.block import Transform
+from gridlstm.cell import lstm_, lstm_backward_
+from gridlstm.engines.buffers import Buffers, Call, Gradients
+from gridlstm.engines.moves import Move, copy, make_moves
+from gridlstm.state import State
+
+__all__ = ["Pointwise", "Rim"]
+
+
+@dataclass(frozen=True)
+class Rim:
+    """The vectors at the rim of a grid, or in a backward pass their gradients, by dimension.
+
+    Attributes:
+        incoming: what enters, ``[faces, batch, d]``.
+        outgoing: what leaves, the same. A gradient may be missing: zero.
+        blocks: what leaves every block, in the order of the plan, ``[blocks, batch, d]``; empty where
+            blocks are not traced.
+    """
+
+    incoming: Sequence[State]
+    outgoing: Sequence[State]
+    blocks: Sequence[State]
+
+
+class Pointwise:
+    """The work between the products of a call, on its buffers."""
+
+    def __init__(self, call: Call, buffers: Buffers, gradients: Gradients | None, rim: Rim) -> None:
+        self.call = call
+        self.buffers = buffers
+        self.gradients = gradients
+        self.rim = rim
+        self.moves = make_moves(call.plan, buffers.hidden.data.device)
+
+    def enter(self, s: int) -> None:
+        """Copies the incoming sides into the rows of a step."""
+        for i, transform in enumerate(self.call.block.transforms):
+            rows = _rows(transform, self.buffers, s)
+            copy(self.moves[s].enter[i], self.rim.incoming[i], rows)
+
+    def read(self, s: int, p: int) -> None:
+        """What a phase multiplies by its weights; what an earlier one computed is there (Eq. 7)."""
+        h, x = self.buffers.hidden.at(s), self.buffers.inputs[p].at(s)
+        for transform in self.call.block.transforms:
+            if transform.phase >= p:
+                x[..., transform.hidden] = self._drop(s, p, transform, h[..., transform.hidden])
+
+    def forward(self, s: int, p: int, *, discard: bool = False) -> None:
+        """A phase after its product: new vectors go to where they are read next, unless discarded."""
+        block, real = self.call.block, self._real(s)
+        gates = self.buffers.gates[p].at(s)
+        for i in block.phases[p]:
+            transform = block.transforms[i]
+            old = _rows(transform, self.buffers, s)
+            # Arithmetic is in the type of the states, whatever that of the products.
+            rows = gates[..., transform.gates].to(old.hidden.dtype)
+            self._add_bias(s, p, transform, rows)
+            new = self._transform_(transform, rows, old.memory)
+            if rows.dtype != gates.dtype:
+                gates[..., transform.gates] = rows
+            if real is not None:
+                new = _choose(real, new, old)
+            if not discard:
+                self._hand_on(s, i, new)
+            if p + 1 < len(block.phases):
+                x = self.buffers.inputs[p + 1].at(s)
+                x[..., transform.hidden] = self._drop(s, p + 1, transform, new.hidden)
+
+    def _transform_(self, transform: Transform, rows: Tensor, m: Tensor | None) -> State:
+        if transform.activation is not None:
+            return State(transform.activation.forward(rows))
+        assert m is not None, "an LSTM dimension always has a memory here"
+        return State(*lstm_(rows, m, self.call.block.output))
+
+    def _hand_on(self, s: int, i: int, new: State) -> None:
+        if s + 1 < len(self.moves):
+            copy(self.moves[s].go[i], new, _rows(self.call.block.transforms[i], self.buffers, s + 1))
+        copy(self.moves[s].leave[i], new, self.rim.outgoing[i])
+        if self.rim.blocks:
+            copy(Move(slice(None), self._blocks(s)), new, self.rim.blocks[i])
+
+    def backward(self, s: int, p: int) -> None:
+        """A phase before its product: from the gradients of new vectors to those of preactivations."""
+        assert self.gradients is not None, "a backward pass has gradients"
+        block, real = self.call.block, self._real(s)
+        gates = self.buffers.gates[p].at(s)
+        for i in block.phases[p]:
+            transform = block.transforms[i]
+            grad = self._gather(s, i)
+            if p + 1 < len(block.phases):
+                read = self.gradients.inputs[p + 1].at(s)[..., transform.hidden]
+                grad.hidden.add_(self._drop(s, p + 1, transform, read))
+            m, grad_m = (_rows(transform, pair, s).memory for pair in (self.buffers, self.gradients))
+            rows = gates[..., transform.gates].to(grad.hidden.dtype)
+            if transform.activation is not None:
+                rows = transform.activation.backward(rows, grad.hidden)
+            else:
+                assert m is not None, "an LSTM dimension always has a memory here"
+                assert grad_m is not None
+                assert grad.memory is not None
+                through = lstm_backward_(rows, m, grad.hidden, grad.memory, block.output)
+                grad_m.copy_(through if real is None else torch.where(real, through, grad.memory))
+            gates[..., transform.gates] = rows if real is None else rows.masked_fill(~real, 0)
+
+    def finish(self, s: int) -> None:
+        """After the products of all phases: the gradients of the incoming vectors."""
+        assert self.gradients is not None, "a backward pass has gradients"
+        real = self._real(s)
+        for i, transform in enumerate(self.call.block.transforms):
+            rows = _rows(transform, self.gradients, s)
+            if self.gradients.inputs[0] is not self.gradients.hidden:
+                rows.hidden.zero_()
+                for p in range(transform.phase + 1):
+                    read = self.gradients.inputs[p].at(s)[..., transform.hidden]
+                    rows.hidden.add_(self._drop(s, p, transform, read))
+            if real is not None:
+                rows.hidden.copy_(torch.where(real, rows.hidden, self._gather(s, i).hidden))
+            way = self.moves[s].enter[i]
+            copy(way and way.back(), rows, self.rim.incoming[i])
+
+    def _gather(self, s: int, i: int) -> State:
+        """The gradients of a step's new vectors: of where they went, and of the trace."""
+        assert self.gradients is not None, "a backward pass has gradients"
+        transform, moves = self.call.block.transforms[i], self.moves[s]
+        # Zero where none comes back, because a side is not used.
+        grad = _rows(transform, self.gradients, s).map(torch.zeros_like)
+        go, leave = moves.go[i], moves.leave[i]
+        if go is not None:
+            copy(go.back(), _rows(transform, self.gradients, s + 1), grad)
+        if leave is not None:
+            copy(leave.back(), self.rim.outgoing[i], grad)
+        if self.rim.blocks:
+            for vectors, traced in zip(grad, self.rim.blocks[i], strict=True):
+                if vectors is not None and traced is not None:
+                    vectors += traced[self._blocks(s)]
+        return grad
+
+    def _blocks(self, s: int) -> slice:
+        return slice(self.call.plan.steps[s].start, self.call.plan.steps[s].stop)
+
+    def _real(self, s: int) -> Tensor | None:
+        return None if self.call.mask is None else self.call.mask[self._blocks(s)].unsqueeze(-1)
+
+    def _drop(self, s: int, p: int, transform: Transform, vectors: Tensor) -> Tensor:
+        if self.call.dropout is None:
+            return vectors
+        kept = self.call.dropout.kept[p, self._blocks(s)][..., transform.hidden]
+        return vectors * kept * self.call.dropout.scale
+
+    def _add_bias(self, s: int, p: int, transform: Transform, rows: Tensor) -> None:
+        bias = self.call.biases[p]
+        if bias is not None:
+            for chosen, first, last in self.call.plan.steps[s].groups:
+                rows[first:last] += bias[chosen, transform.gates]
+
+
+def _rows(transform: Transform, pair: Buffers | Gradients, s: int) -> State:
+    """The columns of a dimension in the rows of a step."""
+    m = None if transform.memory is None else pair.memory.at(s)[..., transform.memory]
+    return State(pair.hidden.at(s)[..., transform.hidden], m)
+
+
+def _choose(real: Tensor, new: State, old: State) -> State:
+    hidden = torch.where(real, new.hidden, old.hidden)
+    if new.memory is None or old.memory is None:
+        return State(hidden)
+    return State(hidden, torch.where(real, new.memory, old.memory))
