@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from gridlstm.cell import GATES, Activation, Output, activation, lstm
+from gridlstm.cell import GATES, Activation, Output, lstm, make_activation
 from gridlstm.dim import Dim
 from gridlstm.state import State
 
@@ -103,7 +103,7 @@ def make_block(dims: Sequence[Dim], output: Output) -> Block:
                 hidden=slice(hidden, hidden + d),
                 memory=slice(memory, memory + d) if dim.has_memory else None,
                 gates=slice(gate_sizes[phase], gate_sizes[phase] + rows),
-                activation=None if dim.has_memory else activation(dim.transform),
+                activation=None if dim.has_memory else make_activation(dim.transform),
             )
         )
         hidden += d

@@ -16,7 +16,16 @@ from torch import Tensor
 
 from gridlstm.dim import Transfer
 
-__all__ = ["GATES", "Activation", "Output", "activation", "expose", "lstm", "lstm_", "lstm_backward_"]
+__all__ = [
+    "GATES",
+    "Activation",
+    "Output",
+    "expose",
+    "lstm",
+    "lstm_",
+    "lstm_backward_",
+    "make_activation",
+]
 
 Output = Literal["paper", "standard"]
 """``"paper"``: ``h' = tanh(g_o ⊙ m')`` (Eq. 1). ``"standard"``: ``h' = g_o ⊙ tanh(m')``."""
@@ -90,11 +99,12 @@ def lstm_backward_(
 class Activation(NamedTuple):
     """A transfer function α and its backward ``(preactivation, grad of α) -> grad``."""
 
+    name: str
     forward: Transfer
     backward: Callable[[Tensor, Tensor], Tensor]
 
 
-def activation(transform: str | Transfer) -> Activation:
+def make_activation(transform: str | Transfer) -> Activation:
     """The transfer function of a non-LSTM dimension, by name or as a callable."""
     if isinstance(transform, str):
         return _NAMED[transform]
@@ -106,11 +116,14 @@ def activation(transform: str | Transfer) -> Activation:
             (grad_x,) = torch.autograd.grad(forward(x), x, grad)
         return grad_x
 
-    return Activation(forward, backward)
+    return Activation("callable", forward, backward)
 
 
 _NAMED = {
-    "identity": Activation(lambda x: x, lambda x, grad: grad),
-    "tanh": Activation(torch.tanh, lambda x, grad: grad * (1 - torch.tanh(x).square())),
-    "relu": Activation(torch.relu, lambda x, grad: grad * (x > 0)),
+    name: Activation(name, forward, backward)
+    for name, forward, backward in (
+        ("identity", lambda x: x, lambda x, grad: grad),
+        ("tanh", torch.tanh, lambda x, grad: grad * (1 - torch.tanh(x).square())),
+        ("relu", torch.relu, lambda x, grad: grad * (x > 0)),
+    )
 }

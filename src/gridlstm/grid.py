@@ -181,6 +181,7 @@ class GridLSTM(nn.Module):
         trace: Literal[True],
     ) -> tuple[dict[str, State], dict[str, State]]: ...
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(
         self,
         sides: Mapping[str, State],

@@ -51,11 +51,16 @@ class Rows:
     keep: Keep
     plan: Plan
 
+    def first(self, s: int) -> int:
+        """The number of the first row of step ``s``."""
+        if self.keep == "all":
+            return self.plan.steps[s].start
+        return s % 2 * self.plan.widest if self.keep == "two" else 0
+
     def at(self, s: int) -> Tensor:
         """The rows of step ``s``, ``[blocks of the step, batch, columns]``."""
-        start, stop = self.plan.steps[s].start, self.plan.steps[s].stop
-        first = start if self.keep == "all" else (s % 2) * self.plan.widest if self.keep == "two" else 0
-        return self.data[first : first + stop - start]
+        first, step = self.first(s), self.plan.steps[s]
+        return self.data[first : first + step.stop - step.start]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ weights.
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import torch
@@ -15,7 +16,9 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from gridlstm.block import Block, Dropout, Weights
-from gridlstm.engines.buffers import Buffers, Call, make_buffers, make_gradients
+from gridlstm.checks import autocast_dtype
+from gridlstm.engines.buffers import Buffers, Call, Gradients, make_buffers, make_gradients
+from gridlstm.engines.native import NativePointwise, supports
 from gridlstm.engines.pointwise import Pointwise, Rim
 from gridlstm.engines.products import GradWeights, multiply
 from gridlstm.engines.workspace import Workspace
@@ -25,7 +28,6 @@ from gridlstm.state import State
 __all__ = ["run"]
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
 def run(
     block: Block,
     plan: Plan,
@@ -45,7 +47,7 @@ def run(
     """
     like = incoming[0].hidden
     order = torch.from_numpy(plan.position).to(like.device)
-    low = torch.is_autocast_enabled(like.device.type)
+    low = autocast_dtype(like.device)
     call = Call(
         block,
         plan,
@@ -53,9 +55,9 @@ def run(
         biases=tuple(None if w.bias is None else w.bias.detach() for w in weights),
         mask=None if mask is None else mask[order],
         dropout=None if dropout is None else Dropout(dropout.kept[:, order], dropout.scale),
-        product=torch.get_autocast_dtype(like.device.type) if low else like.dtype,
+        product=low or like.dtype,
     )
-    with torch.autocast(like.device.type, enabled=False):
+    with torch.autocast(like.device.type, enabled=False) if low else nullcontext():
         weights = [Weights(w.weight.to(call.product), w.bias) for w in weights]
         tensors = _flatten([*weights, *incoming])
         if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
@@ -128,7 +130,7 @@ def _forward(
     """The outgoing sides ``[faces, batch, d]``; with ``trace``, then those of all blocks."""
     outgoing = [_new_state(side, len(side.hidden)) for side in incoming]
     blocks = [_new_state(side, call.plan.blocks) for side in incoming] if trace else []
-    pointwise = Pointwise(call, buffers, None, Rim(incoming, outgoing, blocks))
+    pointwise = _pointwise(call, buffers, None, Rim(incoming, outgoing, blocks))
     for s in range(len(call.plan.steps)):
         pointwise.enter(s)
         _phases(call, weights, buffers, pointwise, s)
@@ -139,7 +141,7 @@ def _phases(
     call: Call,
     weights: Sequence[Weights],
     buffers: Buffers,
-    pointwise: Pointwise,
+    pointwise: Pointwise | NativePointwise,
     s: int,
     *,
     discard: bool = False,
@@ -164,7 +166,7 @@ def _backward(
         for i, transform in enumerate(call.block.transforms)
         for shape in [(call.plan.faces(i), call.batch, call.block.width(i))]
     ]
-    pointwise = Pointwise(call, buffers, gradients, Rim(incoming, grads[:count], grads[count:]))
+    pointwise = _pointwise(call, buffers, gradients, Rim(incoming, grads[:count], grads[count:]))
     grad_weights = GradWeights(weights, buffers)
     for s in reversed(range(len(call.plan.steps))):
         if spent:
@@ -176,6 +178,13 @@ def _backward(
         pointwise.finish(s)
         grad_weights.add(s)
     return [*grad_weights.finish(), *incoming]
+
+
+def _pointwise(
+    call: Call, buffers: Buffers, gradients: Gradients | None, rim: Rim
+) -> Pointwise | NativePointwise:
+    kind = NativePointwise if supports(call, buffers.hidden.data) else Pointwise
+    return kind(call, buffers, gradients, rim)
 
 
 def _new_state(like: State, rows: int) -> State:

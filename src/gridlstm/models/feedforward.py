@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm import cell
+from gridlstm.cell import make_activation
 from gridlstm.checks import check_positive, check_tensor
 from gridlstm.dim import Transfer
 
@@ -98,7 +98,7 @@ class FeedForward(nn.Module):
             ValueError: if its last axis is not ``input_size`` long.
         """
         check_tensor("x", x, ["...", self.input_size], self.projection.weight)
-        alpha = cell.activation(self.activation).forward
+        alpha = make_activation(self.activation).forward
         # Taken apart once: an index into them in every layer would cost the backward pass a tensor of
         # zeros as large as all layers.
         weights = self.weight.unbind()

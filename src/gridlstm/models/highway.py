@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm import cell
+from gridlstm.cell import make_activation
 from gridlstm.checks import check_number, check_positive, check_tensor
 from gridlstm.dim import Transfer
 from gridlstm.models.feedforward import check_activation, init_weight
@@ -105,7 +105,7 @@ class Highway(nn.Module):
             ValueError: if its last axis is not ``input_size`` long.
         """
         check_tensor("x", x, ["...", self.input_size], self.projection.weight)
-        alpha = cell.activation(self.activation).forward
+        alpha = make_activation(self.activation).forward
         # Taken apart once, as in the feed-forward network.
         weights, biases = self.weight.unbind(), self.bias.unbind()
         h: Tensor = self.projection(x)

@@ -41,7 +41,7 @@ typedef struct {
 /* The rows of one step, from its first: x and gates are LOW, the rest REAL. In the backward pass
  * grad_x is the gradient of what a phase read. */
 typedef struct {
-    int64_t start, n;
+    int64_t start, n, discard; /* discard: compute the gates, hand nothing on */
     void *h, *m, *next_h, *next_m;
     void *grad_h, *grad_m, *next_grad_h, *next_grad_m;
     void *x[2], *gates[2], *grad_x[2];
@@ -263,16 +263,22 @@ void NAME(forward)(const Grid *grid, const Step *step, int64_t phase) {
         LOW *g = (LOW *)step->gates[phase] + r * G + t->gates;
         const REAL *bias = (const REAL *)grid->bias[phase] + grid->weight_set[n] * G + t->gates;
         const REAL *h = (const REAL *)step->h + r * H + t->hidden, *m = (const REAL *)step->m + r * M + t->memory;
-        REAL *new_h = NAME(beyond)(grid, t, n, b, step->next_h, H, t->hidden, t->out_h);
-        REAL *new_m = t->kind == LSTM ? NAME(beyond)(grid, t, n, b, step->next_m, M, t->memory, t->out_m) : 0;
+        REAL unused_h[t->d], unused_m[t->d];
+        REAL *new_h = unused_h, *new_m = unused_m;
+        if (!step->discard) {
+            new_h = NAME(beyond)(grid, t, n, b, step->next_h, H, t->hidden, t->out_h);
+            new_m = t->kind == LSTM ? NAME(beyond)(grid, t, n, b, step->next_m, M, t->memory, t->out_m) : 0;
+        }
         if (NAME(masked)(grid, row)) {
             memcpy(new_h, h, t->d * sizeof(REAL));
-            if (new_m) memcpy(new_m, m, t->d * sizeof(REAL));
+            if (t->kind == LSTM) memcpy(new_m, m, t->d * sizeof(REAL));
         } else if (t->kind == LSTM) {
             NAME(lstm)(t->d, grid->standard, g, bias, m, new_m, new_h);
         } else {
             NAME(transfer)(t->d, t->kind, g, bias, new_h);
         }
+        if (t->blocks_h && !step->discard) memcpy((REAL *)t->blocks_h + row * t->d, new_h, t->d * sizeof(REAL));
+        if (t->blocks_m && !step->discard) memcpy((REAL *)t->blocks_m + row * t->d, new_m, t->d * sizeof(REAL));
         if (phase + 1 < grid->phases)
             NAME(drop)(grid, phase + 1, row, t->hidden, t->d, new_h, (LOW *)step->x[phase + 1] + r * H + t->hidden);
     }

@@ -1,0 +1,156 @@
+"""The structures of ``kernel.c``, and how a call fills them."""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gridlstm.engines.buffers import Buffers, Call, Gradients, Rows
+from gridlstm.engines.pointwise import Rim
+from gridlstm.state import State
+
+__all__ = ["Grid", "Step", "fill_grid", "fill_steps"]
+
+KINDS = {None: 0, "identity": 1, "tanh": 2, "relu": 3}
+
+_int, _pointer = ctypes.c_int64, ctypes.c_void_p
+
+
+class Transform(ctypes.Structure):
+    """One dimension."""
+
+    _fields_ = [
+        *((name, _int) for name in ("kind", "phase", "d", "hidden", "memory", "gates")),
+        *((name, _pointer) for name in ("successor", "face", "enters")),
+        *((f"{rim}_{what}", _pointer) for rim in ("in", "out", "blocks") for what in "hm"),
+    ]
+
+
+class Grid(ctypes.Structure):
+    """A call."""
+
+    _fields_ = [
+        *((name, _int) for name in ("transforms", "phases", "blocks", "batch", "H", "M")),
+        ("G", _int * 2),
+        ("standard", _int),
+        ("threads", _int),
+        ("scale", ctypes.c_double),
+        ("transform", ctypes.POINTER(Transform)),
+        *((name, _pointer) for name in ("weight_set", "mask", "kept")),
+        ("bias", _pointer * 2),
+    ]
+
+
+class Step(ctypes.Structure):
+    """The rows of a step."""
+
+    _fields_ = [
+        ("start", _int),
+        ("n", _int),
+        ("discard", _int),
+        *((name, _pointer) for name in ("h", "m", "next_h", "next_m")),
+        *((name, _pointer) for name in ("grad_h", "grad_m", "next_grad_h", "next_grad_m")),
+        *((name, _pointer * 2) for name in ("x", "gates", "grad_x")),
+    ]
+
+
+def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
+    """The structure of a call, and what has to stay alive as long as it is used."""
+    block, plan = call.block, call.plan
+    alive: list[object] = []
+
+    def pointer(tensor: Tensor | None) -> int | None:
+        if tensor is None:
+            return None
+        alive.append(tensor := tensor.contiguous())
+        return tensor.data_ptr()
+
+    blocks = rim.blocks or [State(None, None)] * len(block.transforms)  # type: ignore[arg-type]
+    transforms = (Transform * len(block.transforms))(
+        *(
+            Transform(
+                KINDS[None if transform.activation is None else transform.activation.name],
+                transform.phase,
+                block.width(i),
+                transform.hidden.start,
+                0 if transform.memory is None else transform.memory.start,
+                transform.gates.start,
+                *(array.ctypes.data for array in (plan.successor[i], plan.face[i], plan.enters[i])),
+                *(pointer(t) for rim in (rim.incoming, rim.outgoing, blocks) for t in rim[i]),
+            )
+            for i, transform in enumerate(block.transforms)
+        )
+    )
+    alive.append(transforms)
+    sets = int(plan.weight_set.max()) + 1
+    biases = [
+        like.new_zeros(sets, size) if bias is None else bias
+        for bias, size in zip(call.biases, block.gate_sizes, strict=True)
+    ]
+    grid = Grid(
+        transforms=len(transforms),
+        phases=len(block.phases),
+        blocks=plan.blocks,
+        batch=call.batch,
+        H=block.hidden_size,
+        M=block.memory_size,
+        G=(_int * 2)(*block.gate_sizes),
+        standard=block.output == "standard",
+        threads=torch.get_num_threads(),
+        scale=1.0 if call.dropout is None else call.dropout.scale,
+        transform=transforms,
+        weight_set=plan.weight_set.ctypes.data,
+        mask=pointer(call.mask),
+        kept=None if call.dropout is None else pointer(call.dropout.kept),
+        bias=(_pointer * 2)(*(pointer(bias) for bias in biases)),
+    )
+    return grid, alive
+
+
+def fill_steps(call: Call, buffers: Buffers, gradients: Gradients | None) -> list[Step]:
+    """The structures of all steps."""
+    count = len(call.plan.steps)
+
+    def places(rows: Rows | None) -> list[int | None]:
+        """The address of each step's first row, and nothing beyond the last step."""
+        if rows is None:
+            return [None] * (count + 1)
+        first, bytes_a_row = rows.data.data_ptr(), rows.data.stride(0) * rows.data.element_size()
+        return [*(first + rows.first(s) * bytes_a_row for s in range(count)), None]
+
+    def pairs(phases: Sequence[Rows] | None) -> list[Any]:
+        columns = [places(rows) for rows in phases or []]
+        return [(_pointer * 2)(*found) for found in zip(*columns, strict=True)] or [
+            (_pointer * 2)()
+        ] * count
+
+    h, m = places(buffers.hidden), places(buffers.memory)
+    grad_h, grad_m = (
+        places(rows) for rows in ((gradients.hidden, gradients.memory) if gradients else (None, None))
+    )
+    x, gates, grad_x = (
+        pairs(buffers.inputs),
+        pairs(buffers.gates),
+        pairs(gradients.inputs if gradients else None),
+    )
+    return [
+        Step(
+            step.start,
+            step.stop - step.start,
+            0,
+            h[s],
+            m[s],
+            h[s + 1],
+            m[s + 1],
+            grad_h[s],
+            grad_m[s],
+            grad_h[s + 1],
+            grad_m[s + 1],
+            x[s],
+            gates[s],
+            grad_x[s],
+        )
+        for s, step in enumerate(call.plan.steps)
+    ]
