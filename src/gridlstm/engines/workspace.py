@@ -1,6 +1,8 @@
 """Buffers that outlive a call, so that the next call need not fault their pages in again."""
 
+from collections import deque
 from collections.abc import Sequence
+from itertools import count
 from math import prod
 from threading import Lock
 
@@ -9,9 +11,12 @@ from torch import Tensor
 
 __all__ = ["Workspace"]
 
-_KEPT = 32
-_free: list[Tensor] = []
+# A buffer that this many requests have passed over is given back: the shapes have changed for good.
+_PATIENCE = 100
+_requests = count()
 _lock = Lock()
+_free: list[tuple[int, Tensor]] = []  # When it was returned, and the buffer.
+_returned: deque[Tensor] = deque()
 
 
 class Workspace:
@@ -37,17 +42,20 @@ class Workspace:
         return flat[:length].view(*shape)
 
     def __del__(self) -> None:
-        with _lock:
-            _free.extend(self._taken)
-            del _free[:-_KEPT]
+        # May run at any time, also while this thread holds the lock: appending needs none.
+        _returned.extend(self._taken)
 
 
 def _reuse(length: int, dtype: torch.dtype) -> Tensor | None:
     """The smallest free buffer that is large enough and not wastefully larger."""
     with _lock:
+        now = next(_requests)
+        _free[:] = [(then, buffer) for then, buffer in _free if now - then < _PATIENCE]
+        while _returned:
+            _free.append((now, _returned.popleft()))
         fitting = [
-            (buffer.numel(), i)
-            for i, buffer in enumerate(_free)
+            (buffer.numel(), place)
+            for place, (_, buffer) in enumerate(_free)
             if buffer.dtype == dtype and length <= buffer.numel() <= 2 * length
         ]
-        return _free.pop(min(fitting)[1]) if fitting else None
+        return _free.pop(min(fitting)[1])[1] if fitting else None

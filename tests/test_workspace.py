@@ -1,0 +1,57 @@
+"""Buffers are handed on, never shared, and given back when no longer wanted."""
+
+import weakref
+
+import torch
+
+from gridlstm.engines import workspace
+from gridlstm.engines.workspace import Workspace
+
+like = torch.zeros(1)
+
+
+def take(*shape: int) -> tuple[Workspace, torch.Tensor]:
+    space = Workspace()
+    return space, space.take(shape, like)
+
+
+def test_a_dropped_buffer_is_handed_on() -> None:
+    space, tensor = take(12_345, 3)
+    address = tensor.data_ptr()
+    del space, tensor
+    _, again = take(12_340, 3)
+    assert again.data_ptr() == address
+    assert again.shape == (12_340, 3)
+
+
+def test_buffers_in_use_are_not_shared() -> None:
+    space, tensor = take(999, 7)
+    other, second = take(999, 7)
+    assert tensor.data_ptr() != second.data_ptr()
+    assert space is not other
+
+
+def test_a_much_larger_buffer_is_not_wasted() -> None:
+    space, tensor = take(54_321)
+    address = tensor.data_ptr()
+    del space, tensor
+    _, small = take(54_321 // 3)
+    assert small.data_ptr() != address
+
+
+def test_what_nobody_wants_is_given_back() -> None:
+    space, tensor = take(77_777)
+    kept = weakref.ref(tensor.untyped_storage())
+    flat = weakref.ref(space._taken[0])
+    del space, tensor
+    take(1)
+    assert flat() is not None
+    for _ in range(workspace._PATIENCE + 1):
+        take(1)
+    assert flat() is None
+    assert kept() is None
+
+
+def test_other_devices_allocate_for_themselves() -> None:
+    tensor = Workspace().take((3, 4), torch.zeros(1, device="meta"), torch.float64)
+    assert (tensor.device.type, tensor.dtype, tensor.shape) == ("meta", torch.float64, (3, 4))
