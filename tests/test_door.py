@@ -407,3 +407,57 @@ def test_grid(arguments: dict[str, Any], error: type[Exception], message: str) -
 def test_weights_of_an_unknown_dimension() -> None:
     with refuses(ValueError, "name: expected one of time, depth, got 'height'"):
         make_grid().weights_of("height")
+
+
+@pytest.mark.parametrize(
+    ("transform", "given"),
+    [
+        (lambda y: None, "NoneType"),
+        (lambda y: y[..., :1], r"\(\[4, 1\], torch.float32\)"),
+        (lambda y: y.double(), r"\(\[4, 4\], torch.float64\)"),
+    ],
+)
+def test_a_transfer_function_that_does_not_fit(transform, given: str) -> None:
+    message = (
+        r'^dimension "b": transform: expected a function that keeps shape and dtype, '
+        rf"\[4, 4\] and torch.float32, got {given}$"
+    )
+    with pytest.raises(ValueError, match=message):
+        GridLSTM(["a", Dim("b", transform)], 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dropout": "0.1"}, "dropout: expected a number, got '0.1'"),
+        ({"forget_bias": "1"}, "forget_bias: expected a number, got '1'"),
+        ({"init": 3}, "init: expected a function that fills a tensor, got 3"),
+        ({"dtype": torch.int64}, "dtype: expected a floating dtype, got torch.int64"),
+    ],
+)
+def test_options_of_the_wrong_type(options: dict, message: str) -> None:
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        GridLSTM(["time"], 4, **options)
+
+
+def test_dimensions_of_the_wrong_type() -> None:
+    with pytest.raises(TypeError, match=r'^dimension "a": tied: expected True or False, got 3$'):
+        Dim("a", tied=3)
+    with pytest.raises(TypeError, match=r'^dimension "a": transform: expected a string or a callable'):
+        Dim("a", torch.nn.ReLU)
+    with pytest.raises(ValueError, match=r"expected None in a grid of one dimension, got 'b'$"):
+        GridLSTM([Dim("b", shares_weights_with="b")], 4)
+    with pytest.raises(ValueError, match=r"^name: expected no name of an axis of a side, got 'batch'$"):
+        Dim("batch")
+
+
+def test_lengths_and_sides_of_the_wrong_type() -> None:
+    grid, x = GridLSTM(["time", Dim("depth", size=3)], 4), torch.zeros(2, 5, 4)
+    with pytest.raises(
+        TypeError, match=r"^lengths: expected a mapping from names to tensors, got list$"
+    ):
+        grid({"depth": State(x)}, lengths=[1, 2])
+    with pytest.raises(TypeError, match=r'^side "depth": expected hidden to be a tensor, got ndarray$'):
+        grid({"depth": State(x.numpy())})
+    with pytest.raises(ValueError, match=r'^lengths "time": expected a tensor on cpu, got meta$'):
+        grid({"depth": State(x)}, lengths={"time": torch.tensor([1, 2], device="meta")})

@@ -37,6 +37,9 @@ LAYERS = [
     ["engines"],
     ["grid"],
     ["models"],
+    ["provenance"],
+    ["bench"],
+    ["cli"],
 ]
 
 

@@ -1,16 +1,20 @@
 """Grid Long Short-Term Memory (Kalchbrenner, Danihelka, Graves) in PyTorch."""
 
-from gridlstm.dim import Dim
-from gridlstm.grid import GridLSTM
-from gridlstm.models.convert import from_torch, to_torch
-from gridlstm.models.deep import DeepGridLSTM
-from gridlstm.models.feedforward import FeedForward
-from gridlstm.models.highway import Highway
-from gridlstm.models.multidimensional import MultidimensionalLSTM
-from gridlstm.models.sequence import SequenceGridLSTM
-from gridlstm.models.stack import GridStack
-from gridlstm.models.stacked import StackedLSTM
-from gridlstm.state import State
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gridlstm.dim import Dim
+    from gridlstm.grid import GridLSTM
+    from gridlstm.models.convert import from_torch, to_torch
+    from gridlstm.models.deep import DeepGridLSTM
+    from gridlstm.models.feedforward import FeedForward
+    from gridlstm.models.highway import Highway
+    from gridlstm.models.multidimensional import MultidimensionalLSTM
+    from gridlstm.models.sequence import SequenceGridLSTM
+    from gridlstm.models.stack import GridStack
+    from gridlstm.models.stacked import StackedLSTM
+    from gridlstm.state import State
 
 __all__ = [
     "DeepGridLSTM",
@@ -28,3 +32,30 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "DeepGridLSTM": "models.deep",
+    "Dim": "dim",
+    "FeedForward": "models.feedforward",
+    "GridLSTM": "grid",
+    "GridStack": "models.stack",
+    "Highway": "models.highway",
+    "MultidimensionalLSTM": "models.multidimensional",
+    "SequenceGridLSTM": "models.sequence",
+    "StackedLSTM": "models.stacked",
+    "State": "state",
+    "from_torch": "models.convert",
+    "to_torch": "models.convert",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Imports a public name when it is first asked for: PyTorch takes seconds, the help should not."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"gridlstm.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOMES]

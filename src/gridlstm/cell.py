@@ -108,12 +108,17 @@ def make_activation(transform: str | Transfer) -> Activation:
     """The transfer function of a non-LSTM dimension, by name or as a callable."""
     if isinstance(transform, str):
         return _NAMED[transform]
-    forward = transform
+
+    def forward(x: Tensor) -> Tensor:
+        return transform(x.clone())  # The function may work in place; what it is given is kept.
 
     def backward(x: Tensor, grad: Tensor) -> Tensor:
         with torch.enable_grad():
             x = x.detach().requires_grad_()
-            (grad_x,) = torch.autograd.grad(forward(x), x, grad)
+            y = forward(x)
+            if not y.requires_grad:  # It does not depend on its argument.
+                return torch.zeros_like(x)
+            (grad_x,) = torch.autograd.grad(y, x, grad)
         return grad_x
 
     return Activation("callable", forward, backward)

@@ -69,7 +69,7 @@ class Dim:
                     f'dimension "{self.name}": transform: expected one of {", ".join(NAMED)} '
                     f"or a callable, got {self.transform!r}"
                 )
-        elif not callable(self.transform):
+        elif not callable(self.transform) or isinstance(self.transform, type):
             raise TypeError(
                 f'dimension "{self.name}": transform: expected a string or a callable, '
                 f"got {self.transform!r}"
@@ -79,6 +79,12 @@ class Dim:
                 f'dimension "{self.name}": transform: expected a function without parameters, '
                 f"got {type(self.transform).__name__} with parameters of its own"
             )
+        for argument in ("tied", "priority", "reverse"):
+            value = getattr(self, argument)
+            if not isinstance(value, bool):
+                raise TypeError(
+                    f'dimension "{self.name}": {argument}: expected True or False, got {value!r}'
+                )
         for argument in ("size", "hidden_size"):
             value = getattr(self, argument)
             if value is not None:
@@ -99,9 +105,13 @@ class Dim:
         for field, default in _DEFAULTS.items():
             value = getattr(self, field)
             if value != default:
-                text = value.__name__ if hasattr(value, "__name__") else repr(value)
-                given.append(f"{field}={text}")
+                given.append(f"{field}={_shown(value)}")
         return f"Dim({', '.join(given)})"
+
+
+def _shown(value: object) -> str:
+    """A function by its name, anything else as it is written."""
+    return value.__name__ if hasattr(value, "__name__") else repr(value)
 
 
 _DEFAULTS = {name: field.default for name, field in Dim.__dataclass_fields__.items() if name != "name"}
@@ -146,8 +156,9 @@ def _check_sharing(dim: Dim, dims: dict[str, Dim]) -> None:
     where = f'dimension "{dim.name}": shares_weights_with: '
     owner = dims.get(dim.shares_weights_with or "")
     if owner is None or owner is dim:
-        others = ", ".join(name for name in dims if name != dim.name)
-        raise ValueError(f"{where}expected one of {others}, got {dim.shares_weights_with!r}")
+        others = [name for name in dims if name != dim.name]
+        expected = f"one of {', '.join(others)}" if others else "None in a grid of one dimension"
+        raise ValueError(f"{where}expected {expected}, got {dim.shares_weights_with!r}")
     if owner.shares_weights_with is not None:
         raise ValueError(
             f'{where}expected a dimension with weights of its own, got "{owner.name}", which shares '
@@ -155,6 +166,7 @@ def _check_sharing(dim: Dim, dims: dict[str, Dim]) -> None:
         )
     if (dim.transform, dim.hidden_size) != (owner.transform, owner.hidden_size):
         raise ValueError(
-            f'{where}expected the transform and hidden size of "{owner.name}", {owner.transform!r} '
-            f"and {owner.hidden_size}, got {dim.transform!r} and {dim.hidden_size}"
+            f'{where}expected the transform and hidden size of "{owner.name}", '
+            f"{_shown(owner.transform)} and {owner.hidden_size}, got {_shown(dim.transform)} and "
+            f"{dim.hidden_size}"
         )

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from gridlstm.block import Dropout, Weights, make_block
 from gridlstm.cell import GATES, Output
-from gridlstm.checks import check_choice
+from gridlstm.checks import check_choice, check_number
 from gridlstm.dim import Dim, check_dims
 from gridlstm.engines import ENGINES, Engine
 from gridlstm.geometry import make_plan
@@ -108,12 +108,19 @@ class GridLSTM(nn.Module):
         super().__init__()
         check_choice("output", output, get_args(Output))
         check_choice("engine", engine, get_args(Engine))
+        check_number("dropout", dropout)
         if not 0 <= dropout < 1:
             raise ValueError(
                 f"dropout: expected a probability of at least 0 and below 1, got {dropout}"
             )
-        if forget_bias is not None and not bias:
-            raise ValueError(f"forget_bias: expected None because bias is False, got {forget_bias}")
+        if forget_bias is not None:
+            check_number("forget_bias", forget_bias)
+            if not bias:
+                raise ValueError(f"forget_bias: expected None because bias is False, got {forget_bias}")
+        if not callable(init):
+            raise TypeError(f"init: expected a function that fills a tensor, got {init!r}")
+        if dtype is not None and not dtype.is_floating_point:
+            raise TypeError(f"dtype: expected a floating dtype, got {dtype}")
         self.dims = check_dims(dims, hidden_size)
         self.hidden_size = hidden_size
         self.bias = bias
@@ -135,7 +142,21 @@ class GridLSTM(nn.Module):
                 self.register_parameter(
                     f"bias_{dim.name}", nn.Parameter(torch.empty_like(weight[..., 0]))
                 )
+        self._check_transforms()
         self.reset_parameters()
+
+    def _check_transforms(self) -> None:
+        """Calls every transfer function once: an engine could not tell what is wrong with one."""
+        for i, dim in enumerate(self.dims):
+            if not isinstance(dim.transform, str):
+                x = torch.zeros_like(self.weights_of(dim.name)[0][..., : self.block.width(i)].detach())
+                y = dim.transform(x.clone())
+                given = (list(y.shape), y.dtype) if isinstance(y, Tensor) else type(y).__name__
+                if given != (list(x.shape), x.dtype):
+                    raise ValueError(
+                        f'dimension "{dim.name}": transform: expected a function that keeps shape and '
+                        f"dtype, {list(x.shape)} and {x.dtype}, got {given}"
+                    )
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
@@ -234,7 +255,7 @@ class GridLSTM(nn.Module):
         outgoing, blocks = ENGINES[self.engine](
             self.block,
             plan,
-            self._weights(),
+            self.phase_weights(),
             incoming,
             mask=make_mask(self.dims, extent, lengths, mask, like.device),
             dropout=self._draw_dropout(plan.blocks, extent.batch, like.device),
@@ -255,7 +276,7 @@ class GridLSTM(nn.Module):
             for dim, state, shape in zip(self.dims, states, sizes, strict=True)
         }
 
-    def _weights(self) -> list[Weights]:
+    def phase_weights(self) -> list[Weights]:
         """The weights of each phase, the rows of its dimensions one below the other."""
         phases = []
         for phase in self.block.phases:

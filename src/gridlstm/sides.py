@@ -41,9 +41,13 @@ def check_sides(dims: Sequence[Dim], sides: Mapping[str, State], like: Tensor) -
     for name, side in sides.items():
         if name not in names:
             raise ValueError(f'sides: unknown dimension "{name}", expected some of {", ".join(names)}')
-        if not isinstance(side, tuple) or len(side) != 2 or not isinstance(side[0], Tensor):
+        if not isinstance(side, tuple) or len(side) != 2:
             raise TypeError(
                 f'side "{name}": expected a State or a pair (hidden, memory), got {type(side).__name__}'
+            )
+        if not isinstance(side[0], Tensor):
+            raise TypeError(
+                f'side "{name}": expected hidden to be a tensor, got {type(side[0]).__name__}'
             )
         dim = dims[names.index(name)]
         hidden, memory = side
@@ -121,7 +125,11 @@ def make_mask(
             raise ValueError(
                 f"mask: expected {list(full)} (batch, {', '.join(names)}), got {list(mask.shape)}"
             )
-        real = mask.to(device)
+        real = _moved("mask", mask, device)
+    if not isinstance(lengths, Mapping | None):
+        raise TypeError(
+            f"lengths: expected a mapping from names to tensors, got {type(lengths).__name__}"
+        )
     for name, length in (lengths or {}).items():
         if name not in names:
             raise ValueError(
@@ -129,12 +137,19 @@ def make_mask(
             )
         i = names.index(name)
         check_lengths(f'lengths "{name}"', length, extent.batch, 0, extent.sizes[i])
-        length = length.to(device)
+        length = _moved(f'lengths "{name}"', length, device)
         inside = torch.arange(extent.sizes[i], device=device) < length.unsqueeze(-1)
         axes = [extent.batch, *(1 if j != i else size for j, size in enumerate(extent.sizes))]
         inside = inside.view(axes)
         real = inside if real is None else real & inside
     return None if real is None else real.expand(full).flatten(1).mT
+
+
+def _moved(name: str, tensor: Tensor, device: torch.device) -> Tensor:
+    """A few small numbers may come from any device but the one that holds none."""
+    if tensor.is_meta and device.type != "meta":
+        raise ValueError(f"{name}: expected a tensor on {device}, got {tensor.device}")
+    return tensor.to(device)
 
 
 def to_faces(tensor: Tensor) -> Tensor:

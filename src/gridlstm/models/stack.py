@@ -60,6 +60,11 @@ class GridStack(nn.Module):
         self.grids = nn.ModuleList(grids)
         self.along = along
 
+    @property
+    def layers(self) -> list[GridLSTM]:
+        """The grids, from the first to the last."""
+        return [grid for grid in self.grids if isinstance(grid, GridLSTM)]
+
     def forward(
         self,
         sides: Sequence[Mapping[str, State]],
@@ -90,7 +95,7 @@ class GridStack(nn.Module):
         if len(sides) > len(self.grids):
             raise ValueError(f"sides: expected at most {len(self.grids)} layers, got {len(sides)}")
         outgoing: list[dict[str, State]] = []
-        for k, grid in enumerate(self.grids):
+        for k, grid in enumerate(self.layers):
             incoming = dict(sides[k]) if k < len(sides) else {}
             if k > 0:
                 if self.along in incoming:

@@ -1,0 +1,83 @@
+"""The command ``gridlstm bench``."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gridlstm.bench.cases import CASES
+from gridlstm.bench.contenders import CONTENDERS, has_bfloat16
+from gridlstm.bench.growth import run_growth
+from gridlstm.bench.measure import DisagreementError, check, describe, measure
+from gridlstm.bench.options import Bench
+from gridlstm.bench.report import compare, ratio_table, save_plot
+from gridlstm.provenance import environment, write_json
+
+__all__ = ["run"]
+
+
+def run(options: Bench) -> None:
+    """Runs what was asked for.
+
+    Raises:
+        SystemExit: if an option makes no sense (2), or a contender disagrees with the reference (1).
+    """
+    console = Console()
+    if options.compare is not None:
+        console.print(compare(*(_load(path) for path in options.compare)))
+        return
+    for threads in options.threads:
+        if threads < 1:
+            _refuse(f"--threads: expected at least 1, got {threads}")
+    if options.rounds < 1:
+        _refuse(f"--rounds: expected at least 1, got {options.rounds}")
+    if options.growth:
+        run_growth(options, console)
+        return
+    unknown = [name for name in options.cases if name not in CASES]
+    if unknown:
+        _refuse(f"--cases: expected some of {', '.join(CASES)}, got {', '.join(unknown)}")
+    cases = [CASES[name] for name in options.cases or CASES]
+    names = [
+        name for name in CONTENDERS if "bfloat16" not in name or options.bfloat16 or has_bfloat16()
+    ]
+    out = options.out or Path("runs/bench.json")
+    results: dict[str, Any] = {
+        "kind": "bench",
+        "environment": environment(),
+        "options": {"rounds": options.rounds, "quick": options.quick, "threads": options.threads},
+        "cases": [],
+    }
+    try:
+        with console.status("") as status:
+            errors = {}
+            for case in cases:
+                status.update(f"{case.name}: comparing with the reference")
+                errors[case.name] = check(case, names)
+            for case in cases:
+                chosen = case.smaller() if options.quick else case
+                rounds = min(3, options.rounds) if options.quick else options.rounds
+                seconds = measure(chosen, names, options.threads, rounds, status.update)
+                results["cases"].append(describe(chosen, errors[case.name], seconds))
+                write_json(out, results)  # What is done is kept, whatever comes.
+    except DisagreementError as error:
+        raise SystemExit(f"gridlstm bench: {error}") from None
+    save_plot(results, out)
+    console.print(ratio_table(results))
+    console.print(f"{out}, with a plot beside it")
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+        if found["kind"] != "bench":
+            raise KeyError("kind")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _refuse(f"--compare: expected a result file of gridlstm bench, got {path} ({error!r})")
+    return dict(found)
+
+
+def _refuse(message: str) -> None:
+    Console(stderr=True).print(message, highlight=False, soft_wrap=True)
+    raise SystemExit(2)

@@ -1,0 +1,158 @@
+"""The ways to run a case that are timed beside each other.
+
+A contender is made for a case and gives a function without arguments that does the work of one
+training step (or, for a case without training, of one call). What it returns can be compared with
+what the others return: outputs, then gradients.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from gridlstm.bench.cases import Case
+from gridlstm.bench.loop import run_loop
+from gridlstm.engines import Engine
+from gridlstm.engines.buffers import Call, make_buffers, make_gradients
+from gridlstm.engines.native import native
+from gridlstm.engines.products import GradWeights, multiply
+from gridlstm.engines.workspace import Workspace
+from gridlstm.geometry import make_plan
+from gridlstm.state import State
+
+__all__ = ["CONTENDERS", "Work", "has_bfloat16"]
+
+Work = Callable[[], list[Tensor]]
+
+
+def has_bfloat16() -> bool:
+    """Whether this processor multiplies bfloat16 matrices in hardware."""
+    found = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
+
+
+def _step(case: Case, network: nn.Module, forward: Callable[[State], State]) -> Work:
+    """A call and, in training, its backward under a fixed gradient of the output."""
+    entering, _ = case.inputs()
+    entering = entering.map(lambda t: t.requires_grad_(case.train))
+    upstream = [torch.randn_like(t) for t in entering if t is not None]
+    given = [*(t for t in entering if t is not None), *network.parameters()]
+
+    def work() -> list[Tensor]:
+        with torch.set_grad_enabled(case.train):
+            out = [t for t in forward(entering) if t is not None]
+        if not case.train:
+            return out
+        return [*out, *torch.autograd.grad(out, given, upstream[: len(out)])]
+
+    return work
+
+
+def _grid(
+    case: Case,
+    *,
+    engine: Engine = "wavefront",
+    recompute: bool = False,
+    compiled: bool = True,
+    low: bool = False,
+) -> Work:
+    stack = case.build(recompute=recompute)
+    lengths = case.inputs()[1]
+    for grid in stack.layers:
+        grid.engine = engine
+
+    def forward(entering: State) -> State:
+        with torch.autocast("cpu", torch.bfloat16, enabled=low):
+            out: State = stack([{stack.along: entering}], lengths=lengths)[-1][stack.along]
+            return out
+
+    work = _step(case, stack, forward)
+
+    def within() -> list[Tensor]:
+        with native(compiled):
+            return work()
+
+    return within
+
+
+def _loop(case: Case) -> Work | None:
+    if any(dim.priority for dim in case.dims):
+        return None
+    stack = case.build()
+    lengths = case.inputs()[1]
+
+    def forward(entering: State) -> State:
+        for grid in stack.layers:
+            entering = run_loop(grid, entering, lengths)
+        return entering
+
+    return _step(case, stack, forward)
+
+
+def _torch_lstm(case: Case, *, low: bool = False) -> Work | None:
+    """``torch.nn.LSTM`` of the same number of FLOPs: as many again as the grid's layers."""
+    if len(case.dims) != 2 or any(dim.priority for dim in case.dims):
+        return None
+    time, depth = case.sizes
+    torch.manual_seed(0)
+    lstm = nn.LSTM(case.hidden, case.hidden, 2 * depth)
+    x = torch.randn(time, case.batch, case.hidden, requires_grad=True)
+    upstream = torch.randn_like(x)
+    parameters = [x, *lstm.parameters()]
+    if low:
+        lstm, x = lstm.bfloat16(), x.detach().bfloat16().requires_grad_()
+        upstream, parameters = upstream.bfloat16(), [x, *lstm.parameters()]
+
+    def work() -> list[Tensor]:
+        output, _ = lstm(x)
+        return list(torch.autograd.grad(output, parameters, upstream))
+
+    return work
+
+
+def _floor(case: Case) -> Work:
+    """Only the matrix products that the case needs, at the sizes at which the engine does them."""
+    layers = []
+    for grid in case.build().layers:
+        plan = make_plan(
+            case.sizes, tuple(d.reverse for d in grid.dims), tuple(not d.tied for d in grid.dims)
+        )
+        with torch.no_grad():
+            weights = grid.phase_weights()
+        like, workspace = weights[0].weight, Workspace()
+        call = Call(grid.block, plan, case.batch, tuple(None for _ in weights), None, None, like.dtype)
+        kept = ("all", "all") if case.train else ("two", "one")
+        buffers = make_buffers(call, like, workspace, states=kept[0], gates=kept[1])  # type: ignore[arg-type]
+        gradients = make_gradients(call, like, workspace)
+        for rows in (buffers.hidden, *buffers.inputs, *buffers.gates):
+            rows.data.normal_()
+        layers.append((plan, weights, buffers, gradients, workspace))
+
+    def work() -> list[Tensor]:
+        for plan, weights, buffers, gradients, _ in layers:
+            for s, step in enumerate(plan.steps):
+                for p, (weight, _) in enumerate(weights):
+                    multiply(buffers.inputs[p].at(s), weight, step, buffers.gates[p].at(s))
+            if not case.train:
+                continue
+            for s, step in reversed(list(enumerate(plan.steps))):
+                for p, (weight, _) in enumerate(weights):
+                    multiply(buffers.gates[p].at(s), weight.mT, step, gradients.inputs[p].at(s))
+            GradWeights([w._replace(bias=None) for w in weights], buffers).finish()
+        return []
+
+    return work
+
+
+CONTENDERS: dict[str, Callable[[Case], Work | None]] = {
+    "products": _floor,
+    "wavefront": _grid,
+    "wavefront, bfloat16": partial(_grid, low=True),
+    "wavefront, not compiled": partial(_grid, compiled=False),
+    "wavefront, recompute": partial(_grid, recompute=True),
+    "reference": partial(_grid, engine="reference"),
+    "loop": _loop,
+    "torch.nn.LSTM": _torch_lstm,
+    "torch.nn.LSTM, bfloat16": partial(_torch_lstm, low=True),
+}

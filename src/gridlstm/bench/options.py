@@ -1,0 +1,32 @@
+"""What can be asked of the benchmarks. No PyTorch here, so that help comes fast."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Bench"]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Time the engines beside their matrix products, a plain loop and torch.nn.LSTM.
+
+    Everything is timed in one run, interleaved and repeated, and compared as ratios: on a shared
+    machine nothing else can be trusted. Nothing is timed unless the fast engine equals the reference.
+    """
+
+    cases: tuple[str, ...] = ()
+    """Which cases to run, by name; all of them unless given."""
+    threads: tuple[int, ...] = (1,)
+    """Numbers of threads to run with, each beside the others."""
+    rounds: int = 7
+    """How often each contender is timed; the median counts."""
+    quick: bool = False
+    """A few rounds with an eighth of the samples: to see that it works, not to quote."""
+    bfloat16: bool = False
+    """Also time bfloat16 on a processor without units for it, where it is many times slower."""
+    growth: bool = False
+    """Instead, measure time and peak memory against time steps, depth, batch and hidden size."""
+    compare: tuple[Path, Path] | None = None
+    """Instead, compare two result files: the old one and the new one."""
+    out: Path | None = None
+    """Where results go: a JSON file, and a plot beside it. Unless given, below runs/."""

@@ -1,0 +1,47 @@
+"""Peak memory of one training step, in a process of its own: ``python -m gridlstm.bench.peak``.
+
+A process's peak never falls, so every measurement needs a new one. The argument is a JSON object with
+the sizes of a 2-LSTM; the answer on standard output is the rise of the peak in bytes.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+
+import torch
+
+from gridlstm.dim import Dim
+from gridlstm.grid import GridLSTM
+from gridlstm.state import State
+
+__all__ = ["peak_memory", "step"]
+
+
+def step(time: int, depth: int, batch: int, hidden: int, *, recompute: bool) -> None:
+    """One forward and backward pass."""
+    grid = GridLSTM(["time", Dim("depth", size=depth)], hidden, recompute=recompute)
+    entering = State(torch.ones(batch, time, hidden), torch.ones(batch, time, hidden))
+    grid({"depth": entering})["depth"].hidden.sum().backward()
+
+
+def peak_memory(*, recompute: bool, **sizes: int) -> int:
+    """The rise of the peak resident memory over that of a small step, in bytes."""
+    given = json.dumps({**sizes, "recompute": recompute})
+    command = [sys.executable, "-m", "gridlstm.bench.peak", given]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def _peak() -> int:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+if __name__ == "__main__":
+    sizes = json.loads(sys.argv[1])
+    torch.set_num_threads(1)
+    step(2, 2, 2, 8, recompute=False)  # Libraries and caches are loaded.
+    before = _peak()
+    step(**sizes)
+    sys.stdout.write(str(_peak() - before))
