@@ -161,7 +161,22 @@ def test_groups_split_a_step_by_weight_set(plan: Plan) -> None:
 def test_by_set_lists_the_blocks_of_each_weight_set(plan: Plan) -> None:
     sets = prod(n for n, untied in zip(plan.sizes, plan.untied, strict=True) if untied)
     expected = [[b for b in range(plan.blocks) if plan.weight_set[b] == k] for k in range(sets)]
-    assert plan.by_set().tolist() == expected
+    assert plan.sets == sets
+    assert [blocks.tolist() for blocks in plan.by_set(range(len(plan.steps)))] == expected
+    last = range(len(plan.steps) // 2, len(plan.steps))
+    start = plan.steps[last[0]].start
+    later = [[b - start for b in blocks if b >= start] for blocks in expected]
+    assert [blocks.tolist() for blocks in plan.by_set(last)] == later
+
+
+@on_every_grid
+def test_parts_are_successive_steps_of_bounded_size(plan: Plan) -> None:
+    for parts in (1, 2, 5):
+        cut = [plan.part(s, parts) for s in range(len(plan.steps))]
+        assert all(s in steps for s, steps in enumerate(cut))
+        assert [s for steps in dict.fromkeys(cut) for s in steps] == list(range(len(plan.steps)))
+        assert len(set(cut)) <= parts
+        assert all(plan.count(steps) <= plan.blocks / parts + plan.widest for steps in cut)
 
 
 @on_every_grid

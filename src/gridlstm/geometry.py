@@ -9,6 +9,7 @@ dimension i has as many faces as there are positions of the other dimensions, nu
 lexicographic order. A side of the grid is the list of its dimension's faces.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -114,10 +115,24 @@ class Plan:
         """The number of faces of a dimension."""
         return self.blocks // self.sizes[dimension]
 
-    def by_set(self) -> Ints:
-        """Block numbers ``[sets, blocks of a set]``: those that use each set of weights."""
-        sets = int(self.weight_set.max()) + 1
-        return np.argsort(self.weight_set, kind="stable").reshape(sets, -1)
+    @property
+    def sets(self) -> int:
+        """The number of sets of weights."""
+        return int(self.weight_set.max()) + 1
+
+    def count(self, steps: range) -> int:
+        """The number of blocks in successive steps."""
+        return self.steps[steps[-1]].stop - self.steps[steps[0]].start
+
+    def part(self, s: int, parts: int) -> range:
+        """The steps around step ``s`` that make up one of ``parts`` parts of about equal size."""
+        return _parts(self, parts)[s]
+
+    def by_set(self, steps: range) -> list[Ints]:
+        """For each set of weights the blocks of these steps that use it, counted from the first."""
+        used = self.weight_set[self.steps[steps[0]].start : self.steps[steps[-1]].stop]
+        order = np.argsort(used, kind="stable")
+        return np.split(order, np.searchsorted(used[order], np.arange(1, self.sets)))
 
 
 @lru_cache(maxsize=256)
@@ -167,6 +182,13 @@ def make_plan(sizes: tuple[int, ...], reverse: tuple[bool, ...], untied: tuple[b
         enters=tuple(travelled[i] == 0 for i in range(dimensions)),
         successor=tuple(successors),
     )
+
+
+@lru_cache(maxsize=256)
+def _parts(plan: Plan, parts: int) -> list[range]:
+    """For each step, the part it belongs to."""
+    number = [step.start * parts // plan.blocks for step in plan.steps]
+    return [range(bisect_left(number, own), bisect_right(number, own)) for own in number]
 
 
 def _numbers(index: Ints, sizes: Sequence[int], counted: Sequence[bool]) -> Ints:

@@ -16,7 +16,7 @@ from gridlstm.bench.loop import run_loop
 from gridlstm.engines import Engine
 from gridlstm.engines.buffers import Call, make_buffers, make_gradients
 from gridlstm.engines.native import native
-from gridlstm.engines.products import GradWeights, multiply
+from gridlstm.engines.products import GradWeights, multiply, pack
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import make_plan
 from gridlstm.state import State
@@ -131,15 +131,16 @@ def _floor(case: Case) -> Work:
 
     def work() -> list[Tensor]:
         for plan, weights, buffers, gradients, _ in layers:
+            packed = [pack(weight, plan.blocks * case.batch) for weight, _ in weights]
             for s, step in enumerate(plan.steps):
-                for p, (weight, _) in enumerate(weights):
-                    multiply(buffers.inputs[p].at(s), weight, step, buffers.gates[p].at(s))
+                for p, matrix in enumerate(packed):
+                    multiply(buffers.inputs[p].at(s), matrix, step, buffers.gates[p].at(s))
             if not case.train:
                 continue
             for s, step in reversed(list(enumerate(plan.steps))):
                 for p, (weight, _) in enumerate(weights):
-                    multiply(buffers.gates[p].at(s), weight.mT, step, gradients.inputs[p].at(s))
-            GradWeights([w._replace(bias=None) for w in weights], buffers).finish()
+                    multiply(buffers.gates[p].at(s), weight, step, gradients.inputs[p].at(s))
+            GradWeights([w._replace(bias=None) for w in weights], buffers).add(0)
         return []
 
     return work

@@ -13,7 +13,10 @@ from gridlstm.geometry import Plan
 
 __all__ = ["Buffers", "Call", "Gradients", "Keep", "Rows", "make_buffers", "make_gradients"]
 
-Keep = Literal["all", "two", "one"]
+Keep = Literal["all", "part", "two", "one"]
+
+PARTS = 8
+"""Into how many parts a grid is cut where only a part of the gates is kept."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,8 @@ class Call:
 class Rows:
     """Rows ``[blocks, batch, columns]``, found by the step they belong to.
 
-    ``keep="all"`` has rows for every block; ``"two"`` only for a step and its neighbour, in turn;
-    ``"one"`` only for one step at a time.
+    ``keep="all"`` has rows for every block; ``"part"`` for the steps of one part of the grid at a
+    time; ``"two"`` for a step and its neighbour, in turn; ``"one"`` for one step at a time.
     """
 
     data: Tensor
@@ -53,14 +56,26 @@ class Rows:
 
     def first(self, s: int) -> int:
         """The number of the first row of step ``s``."""
+        if self.keep == "two":
+            return s % 2 * self.plan.widest
+        return self.plan.steps[s].start - self.plan.steps[self.part(s).start].start
+
+    def part(self, s: int) -> range:
+        """The steps whose rows are there at the same time as those of step ``s``."""
         if self.keep == "all":
-            return self.plan.steps[s].start
-        return s % 2 * self.plan.widest if self.keep == "two" else 0
+            return range(len(self.plan.steps))
+        if self.keep == "part":
+            return self.plan.part(s, PARTS)
+        return range(s, s + 1)
 
     def at(self, s: int) -> Tensor:
         """The rows of step ``s``, ``[blocks of the step, batch, columns]``."""
-        first, step = self.first(s), self.plan.steps[s]
-        return self.data[first : first + step.stop - step.start]
+        return self.of(range(s, s + 1))
+
+    def of(self, steps: range) -> Tensor:
+        """The rows of successive steps, which are there at the same time."""
+        first = self.first(steps[0])
+        return self.data[first : first + self.plan.count(steps)]
 
 
 @dataclass(frozen=True)
@@ -139,5 +154,11 @@ def _rows(
     call: Call, like: Tensor, workspace: Workspace, keep: Keep, columns: int, dtype: torch.dtype
 ) -> Rows:
     plan = call.plan
-    count = {"all": plan.blocks, "two": 2 * plan.widest, "one": plan.widest}[keep]
+    count = plan.widest
+    if keep == "all":
+        count = plan.blocks
+    elif keep == "part":
+        count = max(plan.count(plan.part(s, PARTS)) for s in range(len(plan.steps)))
+    elif keep == "two":
+        count = 2 * plan.widest
     return Rows(workspace.take((count, call.batch, columns), like, dtype), keep, plan)

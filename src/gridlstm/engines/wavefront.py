@@ -20,7 +20,7 @@ from gridlstm.checks import autocast_dtype
 from gridlstm.engines.buffers import Buffers, Call, Gradients, make_buffers, make_gradients
 from gridlstm.engines.native import NativePointwise, supports
 from gridlstm.engines.pointwise import Pointwise, Rim
-from gridlstm.engines.products import GradWeights, multiply
+from gridlstm.engines.products import GradWeights, multiply, pack
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import Plan
 from gridlstm.state import State
@@ -88,7 +88,7 @@ class _Wavefront(torch.autograd.Function):
             incoming[0].hidden,
             ctx.workspace,
             states="all",
-            gates="one" if recompute else "all",
+            gates="part" if recompute else "all",
         )
         ctx.spent = recompute
         return tuple(_flatten(_forward(call, weights, incoming, ctx.buffers, trace)))
@@ -131,15 +131,16 @@ def _forward(
     outgoing = [_new_state(side, len(side.hidden)) for side in incoming]
     blocks = [_new_state(side, call.plan.blocks) for side in incoming] if trace else []
     pointwise = _pointwise(call, buffers, None, Rim(incoming, outgoing, blocks))
+    packed = [pack(weight, call.plan.blocks * call.batch) for weight, _ in weights]
     for s in range(len(call.plan.steps)):
         pointwise.enter(s)
-        _phases(call, weights, buffers, pointwise, s)
+        _phases(call, packed, buffers, pointwise, s)
     return [*outgoing, *blocks]
 
 
 def _phases(
     call: Call,
-    weights: Sequence[Weights],
+    packed: Sequence[Tensor],
     buffers: Buffers,
     pointwise: Pointwise | NativePointwise,
     s: int,
@@ -147,10 +148,10 @@ def _phases(
     discard: bool = False,
 ) -> None:
     """The phases of a step, forwards."""
-    for p, (weight, _) in enumerate(weights):
+    for p, matrix in enumerate(packed):
         if buffers.inputs[p] is not buffers.hidden:
             pointwise.read(s, p)
-        multiply(buffers.inputs[p].at(s), weight, call.plan.steps[s], buffers.gates[p].at(s))
+        multiply(buffers.inputs[p].at(s), matrix, call.plan.steps[s], buffers.gates[p].at(s))
         pointwise.forward(s, p, discard=discard)
 
 
@@ -168,13 +169,14 @@ def _backward(
     ]
     pointwise = _pointwise(call, buffers, gradients, Rim(incoming, grads[:count], grads[count:]))
     grad_weights = GradWeights(weights, buffers)
+    packed = [pack(weight, call.plan.blocks * call.batch) for weight, _ in weights] if spent else []
     for s in reversed(range(len(call.plan.steps))):
         if spent:
-            _phases(call, weights, buffers, pointwise, s, discard=True)
+            _phases(call, packed, buffers, pointwise, s, discard=True)
         for p in reversed(range(len(weights))):
             pointwise.backward(s, p)
             grad, read = buffers.gates[p].at(s), gradients.inputs[p].at(s)
-            multiply(grad, weights[p].weight.mT, call.plan.steps[s], read)
+            multiply(grad, weights[p].weight, call.plan.steps[s], read)
         pointwise.finish(s)
         grad_weights.add(s)
     return [*grad_weights.finish(), *incoming]

@@ -84,9 +84,8 @@ def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
         )
     )
     alive.append(transforms)
-    sets = int(plan.weight_set.max()) + 1
     biases = [
-        like.new_zeros(sets, size) if bias is None else bias
+        like.new_zeros(plan.sets, size) if bias is None else bias
         for bias, size in zip(call.biases, block.gate_sizes, strict=True)
     ]
     grid = Grid(
