@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test lint check clean
+.PHONY: run test lint check readme clean
 
 run: $(INSTALLED)  ## train a small tied 2-LSTM until it is solved
 	$(BIN)/python examples/copy_symbols.py
@@ -19,6 +19,9 @@ lint: $(INSTALLED)
 # One thread a worker: two OpenMP threads beside a busy core are slower than one.
 check: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --cov -q
+
+readme: $(INSTALLED)  ## the tables of README.md, from results/
+	$(BIN)/python tools/readme_tables.py
 
 clean:
 	rm -rf $(VENV) .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache

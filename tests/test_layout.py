@@ -117,3 +117,13 @@ def test_readme_code_runs() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert blocks
     run("-c", "\n".join(blocks))
+
+
+def test_readme_tables_are_those_of_the_results() -> None:
+    before = (ROOT / "README.md").read_text()
+    code = (
+        "import readme_tables as r; text = (r.ROOT / 'README.md').read_text(); "
+        "assert r.update(text) == text, 'run make readme'"
+    )
+    run("-c", f"import sys; sys.path.insert(0, 'tools'); {code}")
+    assert (ROOT / "README.md").read_text() == before

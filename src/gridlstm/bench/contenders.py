@@ -42,9 +42,8 @@ def _step(case: Case, network: nn.Module, forward: Callable[[State], State]) -> 
     def work() -> list[Tensor]:
         with torch.set_grad_enabled(case.train):
             out = [t for t in forward(entering) if t is not None]
-        if not case.train:
-            return out
-        return [*out, *torch.autograd.grad(out, given, upstream[: len(out)])]
+        grads = torch.autograd.grad(out, given, upstream[: len(out)]) if case.train else ()
+        return [*(t.detach() for t in out), *grads]
 
     return work
 

@@ -46,49 +46,37 @@ class GradWeights:
     """
 
     def __init__(self, weights: Sequence[Weights], buffers: Buffers) -> None:
-        self._weights = weights
         self._buffers = buffers
-        self._sums: list[Weights] = []
+        self._sums = [
+            Weights(torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias))
+            for weight, bias in weights
+        ]
 
     def add(self, s: int) -> None:
         """Takes in step ``s``; steps come from the last to the first."""
         steps = self._buffers.gates[0].part(s)
-        if s > steps[0]:
-            return
-        found = [
-            _gradients(pair, gates.of(steps), inputs.of(steps), gates.plan.by_set(steps))
-            for pair, gates, inputs in zip(
-                self._weights, self._buffers.gates, self._buffers.inputs, strict=True
-            )
-        ]
-        self._sums = (
-            [_plus(*pair) for pair in zip(self._sums, found, strict=True)] if self._sums else found
-        )
+        if s == steps[0]:
+            for sums, gates, inputs in zip(
+                self._sums, self._buffers.gates, self._buffers.inputs, strict=True
+            ):
+                _add(sums, gates.of(steps), inputs.of(steps), gates.plan.by_set(steps))
 
     def finish(self) -> list[Weights]:
         """The gradients, one a phase."""
         return self._sums
 
 
-def _gradients(
-    weights: Weights, grad: Tensor, x: Tensor, by_set: Sequence[NDArray[np.int64]]
-) -> Weights:
-    """From those of preactivations ``[blocks, batch, gates]``, and what these were made of."""
-    weight, bias = weights
-    grad_weight = torch.empty_like(weight)
-    grad_bias = None if bias is None else torch.empty_like(bias)
+def _add(sums: Weights, grad: Tensor, x: Tensor, by_set: Sequence[NDArray[np.int64]]) -> None:
+    """Adds what some blocks give, from their preactivations' gradients ``[blocks, batch, gates]``.
+
+    ``x`` is what these were made of, ``[blocks, batch, H]``.
+    """
     for number, numbers in enumerate(by_set):
         rows, columns = grad, x
         if len(by_set) > 1:  # The blocks of a set together.
             blocks = torch.from_numpy(numbers).to(grad.device)
             rows, columns = grad[blocks], x[blocks]
         rows, columns = rows.flatten(0, 1), columns.flatten(0, 1)
-        torch.mm(rows.mT, columns, out=grad_weight[number])
-        if grad_bias is not None:
-            torch.sum(rows, 0, dtype=grad_bias.dtype, out=grad_bias[number])
-    return Weights(grad_weight, grad_bias)
-
-
-def _plus(one: Weights, other: Weights) -> Weights:
-    bias = None if one.bias is None or other.bias is None else one.bias + other.bias
-    return Weights(one.weight + other.weight, bias)
+        sums.weight[number].addmm_(rows.mT, columns)
+        if sums.bias is not None:
+            sums.bias[number] += rows.sum(0, dtype=sums.bias.dtype)
