@@ -12,7 +12,7 @@ lexicographic order. A side of the grid is the list of its dimension's faces.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise, product
 from math import prod
 
@@ -106,7 +106,7 @@ class Plan:
         """The number of blocks in the grid."""
         return prod(self.sizes)
 
-    @property
+    @cached_property
     def widest(self) -> int:
         """The number of blocks in the largest step."""
         return max(step.stop - step.start for step in self.steps)
@@ -115,7 +115,7 @@ class Plan:
         """The number of faces of a dimension."""
         return self.blocks // self.sizes[dimension]
 
-    @property
+    @cached_property
     def sets(self) -> int:
         """The number of sets of weights."""
         return int(self.weight_set.max()) + 1

@@ -46,7 +46,12 @@ def run(options: Bench) -> None:
     results: dict[str, Any] = {
         "kind": "bench",
         "environment": environment(),
-        "options": {"rounds": options.rounds, "quick": options.quick, "threads": options.threads},
+        "options": {
+            "rounds": options.rounds,
+            "patience": options.patience,
+            "quick": options.quick,
+            "threads": options.threads,
+        },
         "cases": [],
     }
     try:
@@ -58,7 +63,9 @@ def run(options: Bench) -> None:
             for case in cases:
                 chosen = case.smaller() if options.quick else case
                 rounds = min(3, options.rounds) if options.quick else options.rounds
-                seconds = measure(chosen, names, options.threads, rounds, status.update)
+                seconds = measure(
+                    chosen, names, options.threads, rounds, options.patience, status.update
+                )
                 results["cases"].append(describe(chosen, errors[case.name], seconds))
                 write_json(out, results)  # What is done is kept, whatever comes.
     except DisagreementError as error:

@@ -1,6 +1,7 @@
 """Timing, interleaved and repeated, of contenders that have been shown to agree."""
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -61,19 +62,26 @@ def measure(
     names: Iterable[str],
     threads: Sequence[int],
     rounds: int,
+    patience: float = math.inf,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, dict[str, list[float]]]:
-    """Seconds of every round, by number of threads and contender."""
+    """Seconds of every round, by number of threads and contender.
+
+    After two rounds, no more are begun once ``patience`` seconds have passed.
+    """
     works = {name: work for name in names if (work := CONTENDERS[name](case)) is not None}
     before = torch.get_num_threads()
     seconds: dict[str, dict[str, list[float]]] = {str(n): {name: [] for name in works} for n in threads}
     try:
-        for count in threads:  # Buffers, caches and the compiled kernel: not part of a step.
-            torch.set_num_threads(count)
-            for name, work in works.items():
+        torch.set_num_threads(max(threads))
+        for name, work in works.items():  # Buffers, caches, the compiled kernel: not part of a step.
+            if name not in SLOW:
                 progress(f"{case.name}: {name}, warming up")
                 work()
+        start = time.perf_counter()
         for turn in range(rounds):
+            if turn >= 2 and time.perf_counter() - start > patience:
+                break
             for count in threads:
                 torch.set_num_threads(count)
                 for name, work in works.items():

@@ -20,6 +20,8 @@ class Bench:
     """Numbers of threads to run with, each beside the others."""
     rounds: int = 7
     """How often each contender is timed; the median counts."""
+    patience: float = 300
+    """After so many seconds of a case, begin no more than its second round."""
     quick: bool = False
     """A few rounds with an eighth of the samples: to see that it works, not to quote."""
     bfloat16: bool = False

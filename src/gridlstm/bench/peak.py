@@ -8,6 +8,7 @@ import json
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import torch
 
@@ -34,8 +35,11 @@ def peak_memory(*, recompute: bool, **sizes: int) -> int:
 
 
 def _peak() -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    status = Path("/proc/self/status")
+    if status.exists():  # On Linux, getrusage would count what the parent had when it forked.
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 if __name__ == "__main__":

@@ -77,6 +77,7 @@ def _add(sums: Weights, grad: Tensor, x: Tensor, by_set: Sequence[NDArray[np.int
             blocks = torch.from_numpy(numbers).to(grad.device)
             rows, columns = grad[blocks], x[blocks]
         rows, columns = rows.flatten(0, 1), columns.flatten(0, 1)
-        sums.weight[number].addmm_(rows.mT, columns)
+        target = sums.weight[number]
+        torch.addmm(target, rows.mT, columns, out=target)
         if sums.bias is not None:
             sums.bias[number] += rows.sum(0, dtype=sums.bias.dtype)
