@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.testing import assert_close
 
 from gridlstm import Dim, GridLSTM, State
+from gridlstm.engines.native import native
 
 from .numpy_grid import random_sides, randomise
 
@@ -612,3 +615,109 @@ def test_transfer_functions_in_place_or_constant(transform) -> None:
         out["a"].hidden.sum().backward()
         results.append([out["a"].hidden, out["b"].hidden, grid.weight_a.grad])
     assert_close(*results, **CLOSE)
+
+
+def test_a_hessian_is_refused_not_wrong() -> None:
+    grid = GridLSTM(["time", Dim("depth", size=2)], 3)
+    for frozen in (False, True):
+        grid.requires_grad_(not frozen)
+        with pytest.raises(RuntimeError, match='engine="reference"'):
+            torch.autograd.functional.hessian(
+                lambda x: grid({"depth": State(x)})["time"].hidden.sum(), torch.randn(1, 2, 3)
+            )
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # PyTorch's own.
+def test_forward_mode_is_refused() -> None:
+    grid, x = GridLSTM(["time", Dim("depth", size=2)], 3), torch.zeros(1, 2, 3)
+    for frozen in (False, True):
+        grid.requires_grad_(not frozen)
+        with forward_ad.dual_level(), pytest.raises(RuntimeError, match='engine="reference"'):
+            grid({"depth": State(forward_ad.make_dual(x, torch.ones_like(x)))})
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_inference_mode_leaves_no_trace(compiled: bool) -> None:
+    grid = make_grid(THREE[0], "wavefront")
+    sides = random_sides(grid, THREE[1], batch=2)
+    with native(compiled):
+        expected = gradients(grid, sides)
+        with torch.inference_mode():
+            grid(map_sides(lambda _, t: t.detach(), sides))
+        assert_close(gradients(grid, sides), expected, **CLOSE)
+
+
+def test_buffers_are_free_after_backward() -> None:
+    """Though the loss, and with it the graph, lives on."""
+    grid = make_grid(TWO[0], "wavefront")
+    sides = random_sides(grid, TWO[1], batch=2)
+    losses, places = [], []
+    for _ in range(3):
+        loss = sum(t.sum() for t in tensors(grid(sides)))
+        places.append(loss.grad_fn is not None)
+        node = next(n for n in _nodes(loss.grad_fn) if "Wavefront" in type(n).__name__)
+        loss.backward()
+        assert not hasattr(node, "buffers")
+        losses.append(loss)
+    assert all(places)
+
+
+def _nodes(root) -> list:
+    found, queue = [], [root]
+    while queue:
+        node = queue.pop()
+        if node is not None and node not in found:
+            found.append(node)
+            queue += [following for following, _ in node.next_functions]
+    return found
+
+
+@pytest.mark.parametrize("forget_bias", [4.0, 8.0])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_gradients_of_nearly_open_gates_in_bfloat16(forget_bias: float, compiled: bool) -> None:
+    grid = GridLSTM(["time", Dim("depth", size=6)], 16, forget_bias=forget_bias)
+    x = torch.randn(8, 10, 16)
+
+    def forget_rows() -> torch.Tensor:
+        grid.zero_grad()
+        grid({"depth": State(x, x)})["depth"].memory.square().sum().backward()
+        return grid.weight_depth.grad.chunk(4)[1].clone()
+
+    expected = forget_rows()
+    with native(compiled), torch.autocast("cpu", torch.bfloat16):
+        found = forget_rows()
+    assert (found - expected).norm() < 0.03 * expected.norm()
+
+
+def test_autocast_leaves_float64_alone() -> None:
+    grid = make_grid(TWO[0], "wavefront")
+    sides = random_sides(grid, TWO[1], batch=2)
+    expected = grid(sides)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert_close(grid(sides), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("transform", ["lstm", "identity", "tanh", "relu", torch.sin])
+def test_pickle(transform) -> None:
+    grid = GridLSTM(["a", Dim("b", transform, size=2)], 4)
+    sides = {"b": State(torch.randn(2, 3, 4))}
+    assert_close(pickle.loads(pickle.dumps(grid))(sides), grid(sides))
+
+
+def test_two_threads_equal_one() -> None:
+    """Large enough for the kernel to share its rows out."""
+    sides = {"c": State(torch.randn(16, 6, 7, 64, requires_grad=True))}
+    lengths = {"a": torch.arange(16) % 6 + 1}
+    grid = GridLSTM(["a", "b", Dim("c", "tanh", priority=True, size=3)], 64, dropout=0.3)
+
+    def run() -> list[torch.Tensor]:
+        torch.manual_seed(5)
+        out = grid(sides, lengths=lengths)["c"].hidden
+        return [out, *torch.autograd.grad(out.square().sum(), [sides["c"].hidden, *grid.parameters()])]
+
+    expected = run()
+    torch.set_num_threads(2)
+    try:
+        assert_close(run(), expected, rtol=1e-4, atol=1e-4)
+    finally:
+        torch.set_num_threads(1)

@@ -79,6 +79,18 @@ def test_a_contender_that_disagrees_is_not_timed(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_contender_without_numbers_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = contenders._grid
+
+    def none(case: Case):
+        work = right(case)
+        return lambda: [*work()[:-1], torch.tensor(float("nan"))]
+
+    monkeypatch.setitem(CONTENDERS, "wavefront", none)
+    with pytest.raises(measure.DisagreementError):
+        measure.check(tiny(CASES["cube"]), ["wavefront"])
+
+
 def test_results_table_plot_and_comparison(
     tiny_cases: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,14 +102,14 @@ def test_results_table_plot_and_comparison(
     for case in results["cases"]:
         for seconds in case["seconds"].values():
             assert len(seconds["wavefront"]) == 3
-            assert len(seconds["loop"]) == 1
+            assert len(seconds["loop"]) == 3
             assert all(value > 0 for values in seconds.values() for value in values)
     assert results["environment"]["machine"]["cores"]
     for suffix in (".png", ".svg"):
         assert out.with_suffix(suffix).stat().st_size > 1000
     with Image.open(out.with_suffix(".png")) as image:
         assert image.size[0] > 300
-    assert "over products" in " ".join(capsys.readouterr().out.split())
+    assert "torch.nn.LSTM of equal FLOPs" in " ".join(capsys.readouterr().out.split())
     run(Bench(compare=(out, out)))
     shown = capsys.readouterr().out
     assert "1.00" in shown
@@ -109,6 +121,7 @@ def test_results_table_plot_and_comparison(
     [
         ({"cases": ("nothing",)}, "--cases: expected some of memorization, "),
         ({"threads": (0,)}, "--threads: expected at least 1, got 0"),
+        ({"threads": ()}, "--threads: expected at least one number, got none"),
         ({"rounds": 0}, "--rounds: expected at least 1, got 0"),
         ({"compare": (Path("nowhere.json"), Path("nowhere.json"))}, "got nowhere.json"),
     ],

@@ -74,6 +74,12 @@ def test_training_keeps_it_a_stacked_lstm() -> None:
     torch.testing.assert_close(to_torch(net)(x)[0], net(x)[0], **FLOAT64)
 
 
+def test_what_is_frozen_stays_frozen() -> None:
+    assert not any(
+        p.requires_grad for p in from_torch(make(3, 4, 1).requires_grad_(False)).parameters()
+    )
+
+
 def test_any_linear_projection_and_tied_weights_convert() -> None:
     net = SequenceGridLSTM(
         5, 6, 3, depth="identity", priority=True, output="standard", dtype=torch.float64

@@ -432,7 +432,7 @@ def test_a_transfer_function_that_does_not_fit(transform, given: str) -> None:
         ({"dropout": "0.1"}, "dropout: expected a number, got '0.1'"),
         ({"forget_bias": "1"}, "forget_bias: expected a number, got '1'"),
         ({"init": 3}, "init: expected a function that fills a tensor, got 3"),
-        ({"dtype": torch.int64}, "dtype: expected a floating dtype, got torch.int64"),
+        ({"dtype": torch.int64}, "dtype: expected a floating torch.dtype, got torch.int64"),
     ],
 )
 def test_options_of_the_wrong_type(options: dict, message: str) -> None:
@@ -461,3 +461,18 @@ def test_lengths_and_sides_of_the_wrong_type() -> None:
         grid({"depth": State(x.numpy())})
     with pytest.raises(ValueError, match=r'^lengths "time": expected a tensor on cpu, got meta$'):
         grid({"depth": State(x)}, lengths={"time": torch.tensor([1, 2], device="meta")})
+
+
+def test_a_transfer_function_with_weights_of_its_own() -> None:
+    scale = torch.ones(4, requires_grad=True)
+    with pytest.raises(
+        ValueError, match=r"expected a function of its argument alone, got one that depends"
+    ):
+        GridLSTM(["a", Dim("b", lambda y: y * scale)], 4)
+
+
+def test_an_engine_set_later() -> None:
+    grid = GridLSTM(["time", Dim("depth", size=3)], 4)
+    grid.engine = "fast"
+    with pytest.raises(ValueError, match=r"^engine: expected one of reference, wavefront, got 'fast'$"):
+        grid({"depth": State(torch.zeros(2, 5, 4))})

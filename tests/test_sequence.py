@@ -129,6 +129,12 @@ def test_bad_input_of_other_kinds() -> None:
         net(torch.zeros(7, 2, 5, dtype=torch.float64))
     with pytest.raises(TypeError, match=r"^state: expected a State or a pair \(h, m\), got Tensor$"):
         net(torch.zeros(7, 2, 5), torch.zeros(3, 2, 6))
+    with pytest.raises(TypeError, match=r"^state: expected hidden to be a tensor, got NoneType$"):
+        net(torch.zeros(7, 2, 5), (None, torch.zeros(3, 2, 6)))
+    with pytest.raises(
+        ValueError, match=r"^state: expected hidden \[3, 6\] \(num_layers, hidden\), got"
+    ):
+        net(torch.zeros(7, 5), (torch.zeros(3, 2, 6), torch.zeros(3, 2, 6)))
     packed = pack_padded_sequence(torch.zeros(7, 2, 5), [7, 3])
     with pytest.raises(ValueError, match=r"^lengths: expected None because x is a PackedSequence"):
         net(packed, lengths=torch.tensor([7, 3]))

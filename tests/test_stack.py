@@ -92,6 +92,17 @@ def test_bad_stacks() -> None:
         GridStack([layer(), wide], "depth")
 
 
+def test_stacks_of_the_wrong_type() -> None:
+    with pytest.raises(TypeError, match=r"^grids: expected a list of GridLSTM, got GridLSTM$"):
+        GridStack(layer(), "depth")
+    with pytest.raises(TypeError, match=r"^grids: expected a GridLSTM as layer 1, got Linear$"):
+        GridStack([layer(), torch.nn.Linear(2, 2)], "depth")
+    with pytest.raises(
+        TypeError, match=r"^sides: expected a mapping from names to State for layer 0, got State$"
+    ):
+        GridStack([layer()], "depth")([image()])
+
+
 def test_bad_sides() -> None:
     stack, x = GridStack([layer(), layer()], "depth"), image()
     with pytest.raises(

@@ -1,10 +1,14 @@
 """Buffers are handed on, never shared, and given back when no longer wanted."""
 
 import weakref
+from math import prod
 
+import pytest
 import torch
 
+from gridlstm import Dim, GridLSTM, State
 from gridlstm.engines import workspace
+from gridlstm.engines.native import native
 from gridlstm.engines.workspace import Workspace
 
 like = torch.zeros(1)
@@ -55,3 +59,28 @@ def test_what_nobody_wants_is_given_back() -> None:
 def test_other_devices_allocate_for_themselves() -> None:
     tensor = Workspace().take((3, 4), torch.zeros(1, device="meta"), torch.float64)
     assert (tensor.device.type, tensor.dtype, tensor.shape) == ("meta", torch.float64, (3, 4))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_without_gradients_memory_does_not_grow_with_the_grid(
+    compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+    take = Workspace.take
+
+    def counted(self, shape, like, dtype=None):
+        taken.append(prod(shape))
+        return take(self, shape, like, dtype)
+
+    monkeypatch.setattr(Workspace, "take", counted)
+    grid = GridLSTM(["time", Dim("depth", size=3)], 4)
+
+    def values(time: int) -> int:
+        taken.clear()
+        grid({"depth": State(torch.zeros(2, time, 4))})
+        return sum(taken)
+
+    with native(compiled):
+        with torch.no_grad():
+            assert values(200) == values(20)
+        assert values(200) > 5 * values(20)

@@ -26,8 +26,8 @@ def markdown(titles: list[str], rows: list[list[str]]) -> str:
 
 
 def speed() -> str:
-    """Times of a training step over those of the wavefront engine, from ``results/bench.json``."""
-    results = load("bench.json")
+    """A training step of the wavefront engine, and others beside it."""
+    results = load("bench-engine.json")
     titles = ["case", "threads", "ms", "GFLOP/s", "over products", "loop", "`nn.LSTM`", "recompute"]
     rows = []
     for case in results["cases"]:
@@ -47,7 +47,7 @@ def speed() -> str:
     return (
         f"{markdown(titles, rows)}\n\n{environment['machine']['processor']}, "
         f"PyTorch {environment['versions']['torch']}, commit {environment['commit']}, "
-        f"`results/bench.json`."
+        f"`results/bench-engine.json`."
     )
 
 

@@ -8,6 +8,7 @@ and content gates, ``d`` the length of a vector.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 import torch
@@ -108,27 +109,41 @@ def make_activation(transform: str | Transfer) -> Activation:
     """The transfer function of a non-LSTM dimension, by name or as a callable."""
     if isinstance(transform, str):
         return _NAMED[transform]
+    return Activation("callable", partial(_call, transform), partial(_call_backward, transform))
 
-    def forward(x: Tensor) -> Tensor:
-        return transform(x.clone())  # The function may work in place; what it is given is kept.
 
-    def backward(x: Tensor, grad: Tensor) -> Tensor:
-        with torch.enable_grad():
-            x = x.detach().requires_grad_()
-            y = forward(x)
-            if not y.requires_grad:  # It does not depend on its argument.
-                return torch.zeros_like(x)
-            (grad_x,) = torch.autograd.grad(y, x, grad)
-        return grad_x
+def _call(transfer: Transfer, x: Tensor) -> Tensor:
+    return transfer(x.clone())  # It may work in place; what it is given is kept.
 
-    return Activation("callable", forward, backward)
+
+def _call_backward(transfer: Transfer, x: Tensor, grad: Tensor) -> Tensor:
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        y = _call(transfer, x)
+        if not y.requires_grad:  # It does not depend on its argument.
+            return torch.zeros_like(x)
+        (grad_x,) = torch.autograd.grad(y, x, grad)
+    return grad_x
+
+
+def _identity(x: Tensor) -> Tensor:
+    return x
+
+
+def _identity_backward(x: Tensor, grad: Tensor) -> Tensor:
+    return grad
+
+
+def _tanh_backward(x: Tensor, grad: Tensor) -> Tensor:
+    return grad * (1 - torch.tanh(x).square())
+
+
+def _relu_backward(x: Tensor, grad: Tensor) -> Tensor:
+    return grad * (x > 0)
 
 
 _NAMED = {
-    name: Activation(name, forward, backward)
-    for name, forward, backward in (
-        ("identity", lambda x: x, lambda x, grad: grad),
-        ("tanh", torch.tanh, lambda x, grad: grad * (1 - torch.tanh(x).square())),
-        ("relu", torch.relu, lambda x, grad: grad * (x > 0)),
-    )
+    "identity": Activation("identity", _identity, _identity_backward),
+    "tanh": Activation("tanh", torch.tanh, _tanh_backward),
+    "relu": Activation("relu", torch.relu, _relu_backward),
 }

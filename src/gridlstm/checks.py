@@ -94,18 +94,19 @@ def check_kind(name: str, tensor: Tensor, like: Tensor) -> None:
     """
     if tensor.device != like.device:
         raise ValueError(f"{name}: expected a tensor on {like.device}, got {tensor.device}")
-    if autocast_dtype(like.device) is not None:
+    if autocast_dtype(like) is not None:
         if not tensor.is_floating_point():
             raise TypeError(f"{name}: expected a floating dtype, got {tensor.dtype}")
     elif tensor.dtype != like.dtype:
         raise TypeError(f"{name}: expected dtype {like.dtype}, got {tensor.dtype}")
 
 
-def autocast_dtype(device: torch.device) -> torch.dtype | None:
-    """The dtype to which autocast lowers matrix products on a device; ``None`` where it does not."""
-    if not torch.amp.is_autocast_available(device.type):
+def autocast_dtype(like: Tensor) -> torch.dtype | None:
+    """The dtype to which autocast lowers products of such tensors; ``None`` where it does not."""
+    device = like.device.type
+    if not torch.amp.is_autocast_available(device) or like.dtype == torch.float64:
         return None
-    return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else None
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
 
 
 def check_lengths(name: str, lengths: Tensor, batch: int, least: int, size: int) -> None:

@@ -60,8 +60,10 @@ class GridLSTM(nn.Module):
             (section 4.4), in training mode. What it hands on is not dropped.
         engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and has second
             derivatives. Both give the same results.
-        recompute: keep less for the backward pass and compute it anew there: a third of the memory,
-            for more time. Only the wavefront engine makes use of it.
+        recompute: keep less for the backward pass and compute it anew there: less than half of the
+            memory, for more time. Only the wavefront engine makes use of it.
+        device: where the parameters live.
+        dtype: the dtype of the parameters, and so of all vectors.
 
     Variables:
         weight_NAME: the weights of dimension NAME, ``[*untied sizes, gates · hidden, H]``: one leading
@@ -119,8 +121,11 @@ class GridLSTM(nn.Module):
                 raise ValueError(f"forget_bias: expected None because bias is False, got {forget_bias}")
         if not callable(init):
             raise TypeError(f"init: expected a function that fills a tensor, got {init!r}")
-        if dtype is not None and not dtype.is_floating_point:
-            raise TypeError(f"dtype: expected a floating dtype, got {dtype}")
+        for name, value in (("bias", bias), ("recompute", recompute)):
+            if not isinstance(value, bool):
+                raise TypeError(f"{name}: expected True or False, got {value!r}")
+        if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+            raise TypeError(f"dtype: expected a floating torch.dtype, got {dtype!r}")
         self.dims = check_dims(dims, hidden_size)
         self.hidden_size = hidden_size
         self.bias = bias
@@ -151,6 +156,11 @@ class GridLSTM(nn.Module):
             if not isinstance(dim.transform, str):
                 x = torch.zeros_like(self.weights_of(dim.name)[0][..., : self.block.width(i)].detach())
                 y = dim.transform(x.clone())
+                if isinstance(y, Tensor) and y.requires_grad:
+                    raise ValueError(
+                        f'dimension "{dim.name}": transform: expected a function of its argument '
+                        f"alone, got one that depends on a tensor with gradients"
+                    )
                 given = (list(y.shape), y.dtype) if isinstance(y, Tensor) else type(y).__name__
                 if given != (list(x.shape), x.dtype):
                     raise ValueError(
@@ -232,6 +242,7 @@ class GridLSTM(nn.Module):
             ValueError: if a side is unknown or does not fit, a size is not known or zero, or a
                 length is out of range.
         """
+        check_choice("engine", self.engine, get_args(Engine))
         like = self.weights_of(self.dims[0].name)[0]
         extent = check_sides(self.dims, sides, like)
         plan = make_plan(

@@ -12,6 +12,7 @@ from gridlstm.bench.growth import run_growth
 from gridlstm.bench.measure import DisagreementError, check, describe, measure
 from gridlstm.bench.options import Bench
 from gridlstm.bench.report import compare, ratio_table, save_plot
+from gridlstm.engines.native.build import library
 from gridlstm.provenance import environment, write_json
 
 __all__ = ["run"]
@@ -27,6 +28,8 @@ def run(options: Bench) -> None:
     if options.compare is not None:
         console.print(compare(*(_load(path) for path in options.compare)))
         return
+    if not options.threads:
+        _refuse("--threads: expected at least one number, got none")
     for threads in options.threads:
         if threads < 1:
             _refuse(f"--threads: expected at least 1, got {threads}")
@@ -42,10 +45,11 @@ def run(options: Bench) -> None:
     names = [
         name for name in CONTENDERS if "bfloat16" not in name or options.bfloat16 or has_bfloat16()
     ]
-    out = options.out or Path("runs/bench.json")
+    out = options.out or Path("runs/bench-engine.json")
     results: dict[str, Any] = {
         "kind": "bench",
         "environment": environment(),
+        "kernel compiled": library() is not None,
         "options": {
             "rounds": options.rounds,
             "patience": options.patience,

@@ -126,11 +126,12 @@ def _floor(case: Case) -> Work:
         gradients = make_gradients(call, like, workspace)
         for rows in (buffers.hidden, *buffers.inputs, *buffers.gates):
             rows.data.normal_()
-        layers.append((plan, weights, buffers, gradients, workspace))
+        packed = [pack(weight, plan.blocks * case.batch) for weight, _ in weights]
+        sums = GradWeights([w._replace(bias=None) for w in weights], buffers)
+        layers.append((plan, weights, packed, buffers, gradients, sums, workspace))
 
     def work() -> list[Tensor]:
-        for plan, weights, buffers, gradients, _ in layers:
-            packed = [pack(weight, plan.blocks * case.batch) for weight, _ in weights]
+        for plan, weights, packed, buffers, gradients, sums, _ in layers:
             for s, step in enumerate(plan.steps):
                 for p, matrix in enumerate(packed):
                     multiply(buffers.inputs[p].at(s), matrix, step, buffers.gates[p].at(s))
@@ -139,7 +140,7 @@ def _floor(case: Case) -> Work:
             for s, step in reversed(list(enumerate(plan.steps))):
                 for p, (weight, _) in enumerate(weights):
                     multiply(buffers.gates[p].at(s), weight, step, gradients.inputs[p].at(s))
-            GradWeights([w._replace(bias=None) for w in weights], buffers).add(0)
+            sums.add(0)
         return []
 
     return work

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gridlstm.bench.options import Bench
-from gridlstm.bench.peak import peak_memory, step
+from gridlstm.bench.peak import make_step, peak_memory
 from gridlstm.provenance import environment, write_json
 
 __all__ = ["run_growth"]
@@ -50,7 +50,7 @@ def run_growth(options: Bench, console: Console) -> None:
                 "bytes": memory,
                 "exponent": _last_slope(values, seconds["keep"]),
             }
-    out = options.out or Path("runs/growth.json")
+    out = options.out or Path("runs/bench-growth.json")
     write_json(out, results)
     _save_plot(results, out)
     console.print(_table(results))
@@ -59,12 +59,16 @@ def run_growth(options: Bench, console: Console) -> None:
 
 def _times(sizes: list[dict[str, int]], rounds: int) -> dict[str, list[float]]:
     """Median seconds of a step for each size, in turn, keeping the gates and computing them anew."""
-    found: dict[str, list[list[float]]] = {name: [[] for _ in sizes] for name in ("keep", "recompute")}
+    names = ("keep", "recompute")
+    steps = {
+        name: [make_step(**size, recompute=name == "recompute") for size in sizes] for name in names
+    }
+    found: dict[str, list[list[float]]] = {name: [[] for _ in sizes] for name in names}
     for turn in range(rounds + 1):
         for name, times in found.items():
-            for size, seconds in zip(sizes, times, strict=True):
+            for step, seconds in zip(steps[name], times, strict=True):
                 start = time.perf_counter()
-                step(**size, recompute=name == "recompute")
+                step()
                 if turn > 0:  # The first round warms up.
                     seconds.append(time.perf_counter() - start)
     return {name: [statistics.median(seconds) for seconds in times] for name, times in found.items()}

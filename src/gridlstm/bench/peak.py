@@ -5,9 +5,9 @@ the sizes of a 2-LSTM; the answer on standard output is the rise of the peak in 
 """
 
 import json
-import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -16,14 +16,18 @@ from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
 from gridlstm.state import State
 
-__all__ = ["peak_memory", "step"]
+__all__ = ["make_step", "peak_memory"]
 
 
-def step(time: int, depth: int, batch: int, hidden: int, *, recompute: bool) -> None:
-    """One forward and backward pass."""
+def make_step(time: int, depth: int, batch: int, hidden: int, *, recompute: bool) -> Callable[[], None]:
+    """A function that does one forward and backward pass."""
     grid = GridLSTM(["time", Dim("depth", size=depth)], hidden, recompute=recompute)
     entering = State(torch.ones(batch, time, hidden), torch.ones(batch, time, hidden))
-    grid({"depth": entering})["depth"].hidden.sum().backward()
+
+    def step() -> None:
+        grid({"depth": entering})["depth"].hidden.sum().backward()
+
+    return step
 
 
 def peak_memory(*, recompute: bool, **sizes: int) -> int:
@@ -39,13 +43,15 @@ def _peak() -> int:
     if status.exists():  # On Linux, getrusage would count what the parent had when it forked.
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
+    import resource  # Not on Windows.
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 if __name__ == "__main__":
     sizes = json.loads(sys.argv[1])
     torch.set_num_threads(1)
-    step(2, 2, 2, 8, recompute=False)  # Libraries and caches are loaded.
+    make_step(2, 2, 2, 8, recompute=False)()  # Libraries and caches are loaded.
     before = _peak()
-    step(**sizes)
+    make_step(**sizes)()
     sys.stdout.write(str(_peak() - before))

@@ -78,7 +78,7 @@ class Pointwise:
             self._add_bias(s, p, transform, rows)
             new = self._transform_(transform, rows, old.memory)
             if rows.dtype != gates.dtype:
-                gates[..., transform.gates] = rows
+                gates[..., transform.gates] = _shut(transform, rows)
             if real is not None:
                 new = _choose(real, new, old)
             if not discard:
@@ -113,6 +113,8 @@ class Pointwise:
                 grad.hidden.add_(self._drop(s, p + 1, transform, read))
             m, grad_m = (_rows(transform, pair, s).memory for pair in (self.buffers, self.gradients))
             rows = gates[..., transform.gates].to(grad.hidden.dtype)
+            if rows.dtype != gates.dtype:
+                rows = _open(transform, rows)
             if transform.activation is not None:
                 rows = transform.activation.backward(rows, grad.hidden)
             else:
@@ -179,6 +181,25 @@ def _rows(transform: Transform, pair: Buffers | Gradients, s: int) -> State:
     """The columns of a dimension in the rows of a step."""
     m = None if transform.memory is None else pair.memory.at(s)[..., transform.memory]
     return State(pair.hidden.at(s)[..., transform.hidden], m)
+
+
+def _shut(transform: Transform, gates: Tensor) -> Tensor:
+    """Gates for low precision: a sigmoid gate as g, or as g - 1 where that is closer to 0.
+
+    So both g and 1 - g, by which the backward pass multiplies, keep their precision.
+    """
+    if transform.activation is not None:
+        return gates
+    sigmoid = torch.arange(gates.shape[-1], device=gates.device) < gates.shape[-1] // 4 * 3
+    return torch.where(sigmoid & (gates >= 0.5), (gates - 1).clamp(max=-1e-30), gates)
+
+
+def _open(transform: Transform, gates: Tensor) -> Tensor:
+    """The gates that :func:`_shut` was given."""
+    if transform.activation is not None:
+        return gates
+    sigmoid = torch.arange(gates.shape[-1], device=gates.device) < gates.shape[-1] // 4 * 3
+    return torch.where(sigmoid & (gates < 0), 1 + gates, gates)
 
 
 def _choose(real: Tensor, new: State, old: State) -> State:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import torch
 from jaxtyping import Bool
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from gridlstm.block import Block, Dropout, Weights
 from gridlstm.checks import autocast_dtype
@@ -43,11 +44,11 @@ def run(
 
     Args:
         recompute: keep only the vectors between blocks for the backward pass and compute the gates
-            anew there: a third of the memory, for more time.
+            anew there: less than half of the memory, for more time.
     """
     like = incoming[0].hidden
     order = torch.from_numpy(plan.position).to(like.device)
-    low = autocast_dtype(like.device)
+    low = autocast_dtype(like)
     call = Call(
         block,
         plan,
@@ -60,6 +61,10 @@ def run(
     with torch.autocast(like.device.type, enabled=False) if low else nullcontext():
         weights = [Weights(w.weight.to(call.product), w.bias) for w in weights]
         tensors = _flatten([*weights, *incoming])
+        if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
+            raise RuntimeError(
+                'engine="wavefront" has no forward-mode derivatives: use engine="reference"'
+            )
         if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
             flat = _Wavefront.apply(call, trace, recompute, *tensors)  # type: ignore[no-untyped-call]
             states = _pairs(State, flat)
@@ -81,7 +86,8 @@ class _Wavefront(torch.autograd.Function):
         split = 2 * len(call.block.phases)
         weights, incoming = _pairs(Weights, tensors[:split]), _pairs(State, tensors[split:])
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*tensors[:split])
+        # The sides too: what a second derivative would depend on, and must not be changed in place.
+        ctx.save_for_backward(*tensors)
         ctx.call, ctx.workspace = call, Workspace()
         ctx.buffers = make_buffers(
             call,
@@ -95,13 +101,17 @@ class _Wavefront(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        weights = _pairs(Weights, ctx.saved_tensors)
+        saved = ctx.saved_tensors
+        weights = _pairs(Weights, saved[: 2 * len(ctx.call.block.phases)])
         with torch.no_grad():
             found = _backward(ctx.call, weights, ctx.buffers, _pairs(State, grads), ctx.spent)
-        ctx.spent = True  # The gates are overwritten: with retain_graph, they are computed anew.
+        if torch._C._autograd._get_current_graph_task_keep_graph():
+            ctx.spent = True  # The gates are overwritten; should they be needed, they are made anew.
+        else:  # As saved tensors are: the next call can have them, though the graph may live on.
+            del ctx.buffers, ctx.workspace
         flat = _flatten(found)
         if torch.is_grad_enabled():  # Asked for with create_graph=True.
-            once = _OnlyOnce.apply(len(flat), *flat, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+            once = _OnlyOnce.apply(len(flat), *flat, *saved, *grads)  # type: ignore[no-untyped-call]
             flat = list(once)
         return None, None, None, *flat
 

@@ -7,7 +7,7 @@ from math import prod
 from threading import Lock
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 __all__ = ["Workspace"]
 
@@ -23,7 +23,8 @@ class Workspace:
     """The buffers of one call. They are handed on to later calls when the workspace is dropped.
 
     Nothing that a caller of the library may keep can alias a buffer from here. Other devices than the
-    CPU have allocators that cache by themselves, so there the buffers are plain allocations.
+    CPU have allocators that cache by themselves, so there the buffers are plain allocations; and so
+    they are for tensors of other kinds, such as those that only stand for one.
     """
 
     def __init__(self) -> None:
@@ -32,12 +33,13 @@ class Workspace:
     def take(self, shape: Sequence[int], like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """An uninitialised tensor on the device of ``like`` and, unless given, of its dtype."""
         dtype = dtype or like.dtype
-        if like.device.type != "cpu":
+        if like.device.type != "cpu" or type(like) not in (Tensor, nn.Parameter):
             return torch.empty(shape, dtype=dtype, device=like.device)
         length = prod(shape)
         flat = _reuse(length, dtype)
         if flat is None:
-            flat = torch.empty(length, dtype=dtype)
+            with torch.inference_mode(False):  # A later call may need gradients.
+                flat = torch.empty(length, dtype=dtype)
         self._taken.append(flat)
         return flat[:length].view(*shape)
 

@@ -22,7 +22,7 @@ def from_torch(lstm: nn.LSTM) -> SequenceGridLSTM:
     """The Grid LSTM that computes what ``lstm`` computes.
 
     Its outputs, states and gradients agree with those of ``lstm`` to rounding. What makes it a
-    Stacked LSTM, ``V`` and the projection of the input, is frozen.
+    Stacked LSTM, ``V`` and the projection of the input, is frozen; all of it is if ``lstm`` is.
 
     Raises:
         TypeError: if ``lstm`` is not a ``torch.nn.LSTM``.
@@ -64,6 +64,8 @@ def from_torch(lstm: nn.LSTM) -> SequenceGridLSTM:
     V[..., :h, :h] = torch.eye(h)  # V = [I 0]: the columns of time come first.
     weight, bias = net.grid.weights_of("time")
     weight.zero_()
+    if not any(parameter.requires_grad for parameter in lstm.parameters()):
+        net.requires_grad_(False)
     for layer, (from_depth, from_time, *biases) in enumerate(lstm.all_weights):
         weight[layer, :, :h] = _reorder(from_time, _TORCH_GATES, GATES)
         weight[layer, :, h : h + from_depth.shape[1]] = _reorder(from_depth, _TORCH_GATES, GATES)

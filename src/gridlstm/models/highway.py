@@ -1,18 +1,16 @@
 """The Highway Network, to which the paper relates the 1-LSTM."""
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
-from gridlstm.cell import make_activation
-from gridlstm.checks import check_number, check_positive, check_tensor
+from gridlstm.checks import check_number
 from gridlstm.dim import Transfer
-from gridlstm.models.feedforward import check_activation, init_weight
+from gridlstm.models.layers import Layers
 
 __all__ = ["Highway"]
 
 
-class Highway(nn.Module):
+class Highway(Layers):
     r"""Layers that pass on a gated part of what they read (Srivastava, Greff and Schmidhuber, 2015).
 
     The input is projected to the width of the hidden layers; each of these computes
@@ -65,60 +63,34 @@ class Highway(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        check_positive("input_size", input_size)
-        check_positive("hidden_size", hidden_size)
-        check_positive("num_layers", num_layers)
-        check_activation(activation)
         check_number("transform_bias", transform_bias)
-        self.input_size = input_size
-        self.hidden_size = self.output_size = hidden_size
-        self.num_layers = num_layers
-        self.activation = activation
-        self.tied = tied
-        self.transform_bias = transform_bias
-        self.projection = nn.Linear(input_size, hidden_size, device=device, dtype=dtype)
-        W = torch.empty(
-            1 if tied else num_layers, 2 * hidden_size, hidden_size, device=device, dtype=dtype
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            parts=2,
+            activation=activation,
+            tied=tied,
+            bias=True,
+            device=device,
+            dtype=dtype,
         )
-        self.weight = nn.Parameter(W)
-        self.bias = nn.Parameter(torch.empty_like(W[..., 0]))
+        self.transform_bias = transform_bias
         self.reset_parameters()
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Draws the weights anew and sets the biases back."""
-        for matrix in self.weight:
-            W_H, W_T = matrix.chunk(2)
-            init_weight(W_H, self.activation)
-            init_weight(W_T)
-        self.bias.zero_()
-        self.bias[:, self.hidden_size :] = self.transform_bias
-        init_weight(self.projection.weight)
-        self.projection.bias.zero_()
+        super().reset_parameters()
+        if self.bias is not None:
+            self.bias[:, self.hidden_size :] = self.transform_bias
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``[..., input_size]`` to ``[..., hidden_size]``.
-
-        Raises:
-            TypeError: if ``x`` is no tensor or of another dtype than the parameters.
-            ValueError: if its last axis is not ``input_size`` long.
-        """
-        check_tensor("x", x, ["...", self.input_size], self.projection.weight)
-        alpha = make_activation(self.activation).forward
-        # Taken apart once, as in the feed-forward network.
-        weights, biases = self.weight.unbind(), self.bias.unbind()
-        h: Tensor = self.projection(x)
-        for layer in range(self.num_layers):
-            k = 0 if self.tied else layer
-            content, gate = F.linear(h, weights[k], biases[k]).chunk(2, -1)
-            T = gate.sigmoid()
-            h = T * alpha(content) + (1 - T) * h
-        return h
+    def layer(self, alpha: Transfer, preactivation: Tensor, h: Tensor) -> Tensor:
+        """A part of what the layer makes of ``h``, and the rest of ``h``."""
+        content, gate = preactivation.chunk(2, -1)
+        T = gate.sigmoid()
+        return T * alpha(content) + (1 - T) * h
 
     def extra_repr(self) -> str:
         """The arguments."""
-        return (
-            f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
-            f"activation={self.activation!r}, tied={self.tied}, transform_bias={self.transform_bias}"
-        )
+        return f"{super().extra_repr()}, transform_bias={self.transform_bias}"

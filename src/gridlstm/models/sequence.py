@@ -74,6 +74,7 @@ class SequenceGridLSTM(nn.Module):
         check_positive("num_layers", num_layers)
         check_choice("readout", readout, get_args(Readout))
         depth_size = hidden_size if depth_size is None else depth_size
+        check_positive("depth_size", depth_size)
         if depth_size < hidden_size:
             raise ValueError(
                 f"depth_size: expected at least hidden_size {hidden_size}, got {depth_size}"
@@ -124,7 +125,7 @@ class SequenceGridLSTM(nn.Module):
             time, to be handed to the next call.
 
         Raises:
-            TypeError: if ``x`` is not of the parameters' dtype.
+            TypeError: if ``x`` is not of the parameters' dtype, or the state no pair of tensors.
             ValueError: if a shape does not fit.
         """
         if isinstance(x, PackedSequence):
@@ -145,24 +146,30 @@ class SequenceGridLSTM(nn.Module):
         side = self.projection(x)
         sides = {"depth": side}
         if state is not None:
-            sides["time"] = self._check_state(state, side.hidden.shape[0])
+            sides["time"] = _swap(self._check_state(state, side.hidden.shape[0]))
         out = self.grid(sides, lengths=None if lengths is None else {"time": lengths})
         output = read(out["depth"].map(lambda t: t[..., : self.hidden_size]), self.readout)
         if beyond is not None:
             output = output.masked_fill(beyond, 0)
         return output if self.batch_first else output.transpose(0, 1), _swap(out["time"])
 
-    def _check_state(self, state: tuple[Tensor, Tensor | None], batch: int) -> State:
-        if not isinstance(state, tuple) or len(state) != 2:
+    def _check_state(self, state: tuple[Tensor, Tensor | None], batch: int | None) -> State:
+        """The state as a side of the grid; ``batch`` is ``None`` for a single sequence."""
+        if not isinstance(state, tuple | list) or len(state) != 2:
             raise TypeError(f"state: expected a State or a pair (h, m), got {type(state).__name__}")
-        expected = [self.num_layers, batch, self.hidden_size]
-        for name, tensor in zip(("hidden", "memory"), state, strict=True):
-            if tensor is not None and list(tensor.shape) != expected:
+        hidden, memory = state
+        axes = ["num_layers", *([] if batch is None else ["batch"]), "hidden"]
+        expected = [self.num_layers, *([] if batch is None else [batch]), self.hidden_size]
+        for name, tensor in (("hidden", hidden), ("memory", memory)):
+            if tensor is None and name == "memory":
+                continue
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"state: expected {name} to be a tensor, got {type(tensor).__name__}")
+            if list(tensor.shape) != expected:
                 raise ValueError(
-                    f"state: expected {name} {expected} (num_layers, batch, hidden), "
-                    f"got {list(tensor.shape)}"
+                    f"state: expected {name} {expected} ({', '.join(axes)}), got {list(tensor.shape)}"
                 )
-        return _swap(State(*state))
+        return State(hidden, memory)
 
     def _single(
         self, x: Tensor, state: tuple[Tensor, Tensor | None] | None, lengths: Tensor | None
@@ -171,7 +178,7 @@ class SequenceGridLSTM(nn.Module):
             raise ValueError("lengths: expected None because x is a single sequence, got a tensor")
         batch = 0 if self.batch_first else 1
         if state is not None:
-            state = State(*state).map(lambda t: t.unsqueeze(1))
+            state = self._check_state(state, None).map(lambda t: t.unsqueeze(1))
         output, out = self(x.unsqueeze(batch), state)
         return output.squeeze(batch), out.map(lambda t: t.squeeze(1))
 

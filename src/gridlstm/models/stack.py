@@ -23,6 +23,7 @@ class GridStack(nn.Module):
         along: the dimension along which they are stacked.
 
     Raises:
+        TypeError: if ``grids`` is not a list of :class:`GridLSTM`.
         ValueError: if there are no grids, or they do not fit on each other.
 
     >>> import torch
@@ -39,8 +40,13 @@ class GridStack(nn.Module):
 
     def __init__(self, grids: Sequence[GridLSTM], along: str) -> None:
         super().__init__()
+        if isinstance(grids, nn.Module) or not isinstance(grids, Sequence):
+            raise TypeError(f"grids: expected a list of GridLSTM, got {type(grids).__name__}")
         if not grids:
             raise ValueError("grids: expected at least one, got none")
+        for k, grid in enumerate(grids):
+            if not isinstance(grid, GridLSTM):
+                raise TypeError(f"grids: expected a GridLSTM as layer {k}, got {type(grid).__name__}")
         names = [[dim.name for dim in grid.dims] for grid in grids]
         for k, found in enumerate(names):
             if found != names[0]:
@@ -85,7 +91,7 @@ class GridStack(nn.Module):
             others' continue each layer in a later call.
 
         Raises:
-            TypeError: if ``sides`` is not a list.
+            TypeError: if ``sides`` is not a list of mappings.
             ValueError: if there are more sides than layers, or one along the stack above the first.
         """
         if isinstance(sides, Mapping) or not isinstance(sides, Sequence):
@@ -95,8 +101,14 @@ class GridStack(nn.Module):
         if len(sides) > len(self.grids):
             raise ValueError(f"sides: expected at most {len(self.grids)} layers, got {len(sides)}")
         outgoing: list[dict[str, State]] = []
-        for k, grid in enumerate(self.layers):
-            incoming = dict(sides[k]) if k < len(sides) else {}
+        for k, grid in enumerate(self.grids):
+            given = sides[k] if k < len(sides) else {}
+            if not isinstance(given, Mapping):
+                raise TypeError(
+                    f"sides: expected a mapping from names to State for layer {k}, "
+                    f"got {type(given).__name__}"
+                )
+            incoming = dict(given)
             if k > 0:
                 if self.along in incoming:
                     raise ValueError(

@@ -16,7 +16,7 @@ Inputs = TypeVar("Inputs", Tensor, PackedSequence)
 
 
 class StackedLSTM(nn.Module):
-    r"""LSTM layers on top of each other (sections 2.1 and 2.2), called like ``torch.nn.LSTM``.
+    r"""LSTM layers on top of each other (sections 2.1 and 2.2), for batches of sequences.
 
     A layer reads the hidden vectors of the layer below in place of the projected input,
 

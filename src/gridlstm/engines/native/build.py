@@ -5,6 +5,7 @@ import hashlib
 import logging
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -41,18 +42,17 @@ def library() -> ctypes.CDLL | None:
         return None
     try:
         return _load()
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         _log.warning("gridlstm: no compiled kernel, so the slower PyTorch path is used (%s)", error)
         return None
 
 
 def _load() -> ctypes.CDLL:
-    compiler = (
-        os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    )
-    if compiler is None:
+    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if not found:
         raise OSError("no C compiler found")
-    version = _run([compiler, "--version"])
+    compiler = shlex.split(found)
+    version = _run([*compiler, "--version"])
     flags = [*_FLAGS, _openmp(version)]
     key = hashlib.sha256("\0".join([_SOURCE.read_text(), version, *flags, _processor()]).encode())
     folder = _cache()
@@ -63,16 +63,15 @@ def _load() -> ctypes.CDLL:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=folder) as work:
         built = Path(work) / "kernel.so"
-        _run([compiler, *flags, "-o", str(built), str(_SOURCE), "-lm"])
+        _run([*compiler, *flags, "-o", str(built), str(_SOURCE), "-lm"])
         built.replace(target)  # Whole or not at all: another process may be building too.
     return ctypes.CDLL(str(target))
 
 
 def _openmp(version: str) -> str:
     """Threads only with the OpenMP runtime that PyTorch has loaded: two would fight over the cores."""
-    runtimes = (Path(torch.__file__).parent / "lib").glob("libgomp*")
-    shared = "Free Software Foundation" in version and any(runtimes)
-    return "-fopenmp" if shared else "-fopenmp-simd"
+    shared = (Path(torch.__file__).parent / "lib" / "libgomp.so.1").exists()
+    return "-fopenmp" if shared and "Free Software Foundation" in version else "-fopenmp-simd"
 
 
 def _processor() -> str:

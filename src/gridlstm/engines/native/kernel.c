@@ -1,8 +1,8 @@
 /* The pointwise work of a step: everything between its matrix products.
  *
  * Compiled on the machine that uses it (build.py), and includes itself once for each pair of types:
- * REAL is that of states and arithmetic, LOW that of the products' operands and results. step.py does
- * the same with PyTorch and is the place to read first. The structures are mirrored in layout.py.
+ * REAL is that of states and arithmetic, LOW that of the products' operands and results. pointwise.py
+ * does the same with PyTorch and is the place to read first. The structures are mirrored in layout.py.
  *
  * Letters: n a block of the step, b a sample, r = n * batch + b a row, d the length of a vector; H, M, G
  * the columns of all hidden vectors, of all memories, of the gates of a phase.
@@ -73,10 +73,28 @@ static inline bfloat16 store_bfloat16(float x) {
     return x == x ? bits : 0x7fc0;
 }
 
-static inline float load_float(float x) { return x; }
-static inline float store_float(float x) { return x; }
-static inline double load_double(double x) { return x; }
-static inline double store_double(double x) { return x; }
+/* A sigmoid gate in low precision: g, or g - 1 where that is closer to 0, so that both g and 1 - g, which
+ * the backward pass multiplies by, keep their precision. */
+static inline float open_bfloat16(bfloat16 x) {
+    float g = load_bfloat16(x);
+    return g < 0 ? 1 + g : g;
+}
+static inline float rest_bfloat16(bfloat16 x) {
+    float g = load_bfloat16(x);
+    return g < 0 ? -g : 1 - g;
+}
+static inline bfloat16 shut_bfloat16(float g) {
+    float rest = g - 1;
+    return store_bfloat16(g < 0.5f ? g : rest > -1e-30f ? -1e-30f : rest);
+}
+#define PLAIN(type)                                              \
+    static inline type load_##type(type x) { return x; }         \
+    static inline type store_##type(type x) { return x; }        \
+    static inline type open_##type(type g) { return g; }         \
+    static inline type rest_##type(type g) { return 1 - g; }     \
+    static inline type shut_##type(type g) { return g; }
+PLAIN(float)
+PLAIN(double)
 
 /* exp, sigmoid and tanh of float in a form that compilers vectorise, with the polynomials of Cephes'
  * expf and tanhf. tests/test_native.py holds them to 4 units in the last place. NaN goes through. */
@@ -142,6 +160,9 @@ void map_tanh(const float *x, float *y, int64_t n) {
 
 #define LOAD(x) JOIN(load, LOW)(x)
 #define STORE(x) JOIN(store, LOW)(x)
+#define OPEN(g) JOIN(open, LOW)(g)
+#define REST(g) JOIN(rest, LOW)(g)
+#define SHUT(g) JOIN(shut, LOW)(g)
 
 /* Where a vector of block n, sample b goes when it leaves the block: to a row of the next step, or out
  * through the side. In the backward pass, where its gradient comes from; null if nowhere. */
@@ -206,9 +227,9 @@ static inline void NAME(lstm)(int64_t d, int64_t standard, LOW *restrict g, cons
         REAL c = MATH(tanh)(LOAD(g[3 * d + j]) + bias[3 * d + j]);
         REAL y = f * m[j] + u * c;
         REAL z = MATH(tanh)(standard ? y : o * y);
-        g[j] = STORE(u);
-        g[d + j] = STORE(f);
-        g[2 * d + j] = STORE(o);
+        g[j] = SHUT(u);
+        g[d + j] = SHUT(f);
+        g[2 * d + j] = SHUT(o);
         g[3 * d + j] = STORE(c);
         new_m[j] = y;
         new_h[j] = standard ? o * z : z;
@@ -220,15 +241,16 @@ static inline void NAME(lstm_backward)(int64_t d, int64_t standard, LOW *restric
                                        const REAL *restrict grad_h, const REAL *restrict grad_new_m,
                                        REAL *restrict grad_m) {
     SIMD for (int64_t j = 0; j < d; j++) {
-        REAL u = LOAD(g[j]), f = LOAD(g[d + j]), o = LOAD(g[2 * d + j]), c = LOAD(g[3 * d + j]);
+        REAL u = OPEN(g[j]), f = OPEN(g[d + j]), o = OPEN(g[2 * d + j]), c = LOAD(g[3 * d + j]);
+        REAL not_u = REST(g[j]), not_f = REST(g[d + j]), not_o = REST(g[2 * d + j]);
         REAL y = f * m[j] + u * c;
         REAL z = MATH(tanh)(standard ? y : o * y);
         REAL grad_z = (1 - z * z) * grad_h[j];
         REAL grad_o = standard ? grad_h[j] * z : grad_z * y;
         REAL grad_y = grad_new_m[j] + grad_z * o;
-        g[j] = STORE(grad_y * c * u * (1 - u));
-        g[d + j] = STORE(grad_y * m[j] * f * (1 - f));
-        g[2 * d + j] = STORE(grad_o * o * (1 - o));
+        g[j] = STORE(grad_y * c * u * not_u);
+        g[d + j] = STORE(grad_y * m[j] * f * not_f);
+        g[2 * d + j] = STORE(grad_o * o * not_o);
         g[3 * d + j] = STORE(grad_y * u * (1 - c * c));
         grad_m[j] = grad_y * f;
     }
@@ -358,4 +380,7 @@ void NAME(finish)(const Grid *grid, const Step *step) {
 
 #undef LOAD
 #undef STORE
+#undef OPEN
+#undef REST
+#undef SHUT
 #endif

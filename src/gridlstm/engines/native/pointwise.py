@@ -36,6 +36,7 @@ def supports(call: Call, like: torch.Tensor) -> bool:
     """Whether the kernel can serve a call: on the CPU, in its types, with transforms it knows."""
     return (
         _enabled.get()
+        and type(like) is torch.Tensor  # Not one that only stands for a tensor and has no memory.
         and like.device.type == "cpu"
         and (like.dtype, call.product) in _SUFFIXES
         and all(t.activation is None or t.activation.name in KINDS for t in call.block.transforms)
