@@ -413,14 +413,14 @@ def test_weights_of_an_unknown_dimension() -> None:
     ("transform", "given"),
     [
         (lambda y: None, "NoneType"),
-        (lambda y: y[..., :1], r"\(\[4, 1\], torch.float32\)"),
-        (lambda y: y.double(), r"\(\[4, 4\], torch.float64\)"),
+        (lambda y: y[..., :1], r"\(\[2, 1\], torch.float32\)"),
+        (lambda y: y.double(), r"\(\[2, 4\], torch.float64\)"),
     ],
 )
 def test_a_transfer_function_that_does_not_fit(transform, given: str) -> None:
     message = (
         r'^dimension "b": transform: expected a function that keeps shape and dtype, '
-        rf"\[4, 4\] and torch.float32, got {given}$"
+        rf"\[2, 4\] and torch.float32, got {given}$"
     )
     with pytest.raises(ValueError, match=message):
         GridLSTM(["a", Dim("b", transform)], 4)

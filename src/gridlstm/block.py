@@ -18,7 +18,7 @@ from gridlstm.cell import GATES, Activation, Output, lstm, make_activation
 from gridlstm.dim import Dim
 from gridlstm.state import State
 
-__all__ = ["Block", "Dropout", "Transform", "Weights", "apply_block", "make_block"]
+__all__ = ["Block", "Dropout", "Transform", "Weights", "apply_block", "draw_dropout", "make_block"]
 
 
 class Weights(NamedTuple):
@@ -110,6 +110,17 @@ def make_block(dims: Sequence[Dim], output: Output) -> Block:
         memory += d if dim.has_memory else 0
         gate_sizes[phase] += rows
     return Block(tuple(transforms), phases, hidden, memory, tuple(gate_sizes), output)
+
+
+def draw_dropout(
+    block: Block, blocks: int, batch: int, probability: float, device: torch.device
+) -> Dropout | None:
+    """What the blocks of a grid drop: drawn at once, so that every engine drops the same."""
+    if probability == 0:
+        return None
+    shape = (len(block.phases), blocks, batch, block.hidden_size)
+    kept = torch.empty(shape, dtype=torch.bool, device=device).bernoulli_(1 - probability)
+    return Dropout(kept, 1 / (1 - probability))
 
 
 def apply_block(

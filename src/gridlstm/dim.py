@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from gridlstm.checks import check_positive
 
-__all__ = ["Dim", "Transfer", "check_dims"]
+__all__ = ["Dim", "Transfer", "check_dims", "check_transfer"]
 
 Transfer = Callable[[Tensor], Tensor]
 """A transfer function, the α of Eq. 8: ``[..., hidden]`` to ``[..., hidden]``."""
@@ -150,6 +150,33 @@ def check_dims(dims: Sequence[Dim | str], hidden_size: int | None) -> tuple[Dim,
         if dim.shares_weights_with is not None:
             _check_sharing(dim, checked)
     return tuple(checked.values())
+
+
+def check_transfer(dim: Dim, weight: Tensor) -> None:
+    """Calls a transfer function once: an engine could not tell what is wrong with one.
+
+    Args:
+        dim: the dimension.
+        weight: its V (Eq. 8), for dtype and device.
+
+    Raises:
+        ValueError: if the function changes shapes or dtypes, or depends on more than its argument.
+    """
+    if isinstance(dim.transform, str):
+        return
+    x = weight.new_zeros(2, dim.hidden_size or 1)
+    y = dim.transform(x.clone())
+    given = (list(y.shape), y.dtype) if isinstance(y, Tensor) else type(y).__name__
+    if given != (list(x.shape), x.dtype):
+        raise ValueError(
+            f'dimension "{dim.name}": transform: expected a function that keeps shape and dtype, '
+            f"{list(x.shape)} and {x.dtype}, got {given}"
+        )
+    if y.requires_grad:
+        raise ValueError(
+            f'dimension "{dim.name}": transform: expected a function of its argument alone, got one '
+            f"that depends on a tensor with gradients"
+        )
 
 
 def _check_sharing(dim: Dim, dims: dict[str, Dim]) -> None:

@@ -7,10 +7,10 @@ from typing import Literal, TypedDict, get_args, overload
 import torch
 from torch import Tensor, nn
 
-from gridlstm.block import Dropout, Weights, make_block
+from gridlstm.block import Weights, draw_dropout, make_block
 from gridlstm.cell import GATES, Output
 from gridlstm.checks import check_choice, check_number
-from gridlstm.dim import Dim, check_dims
+from gridlstm.dim import Dim, check_dims, check_transfer
 from gridlstm.engines import ENGINES, Engine
 from gridlstm.geometry import make_plan
 from gridlstm.sides import check_sides, from_faces, make_mask, to_faces
@@ -147,26 +147,9 @@ class GridLSTM(nn.Module):
                 self.register_parameter(
                     f"bias_{dim.name}", nn.Parameter(torch.empty_like(weight[..., 0]))
                 )
-        self._check_transforms()
         self.reset_parameters()
-
-    def _check_transforms(self) -> None:
-        """Calls every transfer function once: an engine could not tell what is wrong with one."""
-        for i, dim in enumerate(self.dims):
-            if not isinstance(dim.transform, str):
-                x = torch.zeros_like(self.weights_of(dim.name)[0][..., : self.block.width(i)].detach())
-                y = dim.transform(x.clone())
-                if isinstance(y, Tensor) and y.requires_grad:
-                    raise ValueError(
-                        f'dimension "{dim.name}": transform: expected a function of its argument '
-                        f"alone, got one that depends on a tensor with gradients"
-                    )
-                given = (list(y.shape), y.dtype) if isinstance(y, Tensor) else type(y).__name__
-                if given != (list(x.shape), x.dtype):
-                    raise ValueError(
-                        f'dimension "{dim.name}": transform: expected a function that keeps shape and '
-                        f"dtype, {list(x.shape)} and {x.dtype}, got {given}"
-                    )
+        for dim in self.dims:
+            check_transfer(dim, self.weights_of(dim.name)[0])
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
@@ -262,6 +245,7 @@ class GridLSTM(nn.Module):
                     else None,
                 )
             )
+        p = self.dropout if self.training else 0.0
         options = {"recompute": self.recompute} if self.engine == "wavefront" else {}
         outgoing, blocks = ENGINES[self.engine](
             self.block,
@@ -269,7 +253,7 @@ class GridLSTM(nn.Module):
             self.phase_weights(),
             incoming,
             mask=make_mask(self.dims, extent, lengths, mask, like.device),
-            dropout=self._draw_dropout(plan.blocks, extent.batch, like.device),
+            dropout=draw_dropout(self.block, plan.blocks, extent.batch, p, like.device),
             trace=trace,
             **options,
         )
@@ -298,14 +282,6 @@ class GridLSTM(nn.Module):
             weight = torch.cat(weights, -2)
             phases.append(Weights(weight.view(-1, *weight.shape[-2:]), bias))
         return phases
-
-    def _draw_dropout(self, blocks: int, batch: int, device: torch.device) -> Dropout | None:
-        """Drawn for the whole grid at once, so that every engine drops the same values."""
-        if not self.training or self.dropout == 0:
-            return None
-        shape = (len(self.block.phases), blocks, batch, self.block.hidden_size)
-        kept = torch.empty(shape, dtype=torch.bool, device=device).bernoulli_(1 - self.dropout)
-        return Dropout(kept, 1 / (1 - self.dropout))
 
     def extra_repr(self) -> str:
         """The arguments that differ from their defaults."""

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
-__all__ = ["State"]
+__all__ = ["State", "choose"]
 
 
 class State(NamedTuple):
@@ -26,3 +27,11 @@ class State(NamedTuple):
     def map(self, function: Callable[[Tensor], Tensor]) -> "State":
         """The same function applied to the hidden vectors and, where there is one, to the memory."""
         return State(function(self.hidden), None if self.memory is None else function(self.memory))
+
+
+def choose(real: Tensor, new: State, old: State) -> State:
+    """The new vectors where a block is real, the old ones where it hands them on unchanged."""
+    hidden = torch.where(real, new.hidden, old.hidden)
+    if new.memory is None or old.memory is None:
+        return State(hidden)
+    return State(hidden, torch.where(real, new.memory, old.memory))

@@ -22,7 +22,7 @@ from gridlstm.block import Transform
 from gridlstm.cell import lstm_, lstm_backward_
 from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.moves import Move, copy, make_moves
-from gridlstm.state import State
+from gridlstm.state import State, choose
 
 __all__ = ["Pointwise", "Rim"]
 
@@ -80,7 +80,7 @@ class Pointwise:
             if rows.dtype != gates.dtype:
                 gates[..., transform.gates] = _shut(transform, rows)
             if real is not None:
-                new = _choose(real, new, old)
+                new = choose(real, new, old)
             if not discard:
                 self._hand_on(s, i, new)
             if p + 1 < len(block.phases):
@@ -200,10 +200,3 @@ def _open(transform: Transform, gates: Tensor) -> Tensor:
         return gates
     sigmoid = torch.arange(gates.shape[-1], device=gates.device) < gates.shape[-1] // 4 * 3
     return torch.where(sigmoid & (gates < 0), 1 + gates, gates)
-
-
-def _choose(real: Tensor, new: State, old: State) -> State:
-    hidden = torch.where(real, new.hidden, old.hidden)
-    if new.memory is None or old.memory is None:
-        return State(hidden)
-    return State(hidden, torch.where(real, new.memory, old.memory))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gridlstm.block import Block, Dropout, Weights, apply_block
 from gridlstm.geometry import Plan, face_number, position_number, set_number, travel
-from gridlstm.state import State
+from gridlstm.state import State, choose
 
 __all__ = ["run"]
 
@@ -60,7 +60,7 @@ def run(
         )
         if mask is not None:
             real = mask[number].unsqueeze(-1)
-            leaving = [_choose(real, new, old) for new, old in zip(leaving, arriving, strict=True)]
+            leaving = [choose(real, new, old) for new, old in zip(leaving, arriving, strict=True)]
         for side, face, state in zip(travelling, faces, leaving, strict=True):
             side[face] = state
         blocks[number] = leaving
@@ -80,10 +80,3 @@ def _stack(states: Sequence[State]) -> State:
     memories = [state.memory for state in states if state.memory is not None]
     hidden = torch.stack([state.hidden for state in states])
     return State(hidden, torch.stack(memories) if memories else None)
-
-
-def _choose(real: Tensor, new: State, old: State) -> State:
-    hidden = torch.where(real, new.hidden, old.hidden)
-    if new.memory is None or old.memory is None:
-        return State(hidden)
-    return State(hidden, torch.where(real, new.memory, old.memory))

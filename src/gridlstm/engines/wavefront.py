@@ -105,7 +105,7 @@ class _Wavefront(torch.autograd.Function):
         weights = _pairs(Weights, saved[: 2 * len(ctx.call.block.phases)])
         with torch.no_grad():
             found = _backward(ctx.call, weights, ctx.buffers, _pairs(State, grads), ctx.spent)
-        if torch._C._autograd._get_current_graph_task_keep_graph():
+        if _graph_is_kept():
             ctx.spent = True  # The gates are overwritten; should they be needed, they are made anew.
         else:  # As saved tensors are: the next call can have them, though the graph may live on.
             del ctx.buffers, ctx.workspace
@@ -128,6 +128,12 @@ class _OnlyOnce(torch.autograd.Function):
         raise RuntimeError(
             'engine="wavefront" has no second derivatives: build the grid with engine="reference"'
         )
+
+
+def _graph_is_kept() -> bool:
+    """Whether this backward pass was asked to retain the graph; assumed where PyTorch does not tell."""
+    ask = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
+    return True if ask is None else bool(ask())
 
 
 def _forward(
