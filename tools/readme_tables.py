@@ -13,10 +13,15 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 
 
-def load(name: str) -> dict[str, Any]:
-    """A result file."""
-    found: dict[str, Any] = json.loads((ROOT / "results" / name).read_text())
-    return found
+def newest_cases() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each benchmark case, with the environment of its newest run among ``results/bench-*.json``."""
+    runs = [json.loads(path.read_text()) for path in sorted((ROOT / "results").glob("bench-*.json"))]
+    found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    for run in sorted(
+        (r for r in runs if r["kind"] == "bench"), key=lambda r: r["environment"]["time"]
+    ):
+        found |= {case["name"]: (case, run["environment"]) for case in run["cases"]}
+    return list(found.values())
 
 
 def markdown(titles: list[str], rows: list[list[str]]) -> str:
@@ -27,10 +32,9 @@ def markdown(titles: list[str], rows: list[list[str]]) -> str:
 
 def speed() -> str:
     """A training step of the wavefront engine, and others beside it."""
-    results = load("bench-engine.json")
     titles = ["case", "threads", "ms", "GFLOP/s", "over products", "loop", "`nn.LSTM`", "recompute"]
-    rows = []
-    for case in results["cases"]:
+    rows, sources = [], set()
+    for case, environment in newest_cases():
         for threads, median in case["median"].items():
             seconds = median["wavefront"]
             row = [
@@ -43,12 +47,10 @@ def speed() -> str:
             others = ("loop", "torch.nn.LSTM", "wavefront, recompute")
             row += [f"{median[name] / seconds:.1f}" if name in median else "" for name in others]
             rows.append(row)
-    environment = results["environment"]
-    return (
-        f"{markdown(titles, rows)}\n\n{environment['machine']['processor']}, "
-        f"PyTorch {environment['versions']['torch']}, commit {environment['commit']}, "
-        f"`results/bench-engine.json`."
-    )
+        machine, torch = environment["machine"]["processor"], environment["versions"]["torch"]
+        sources.add(f"{machine}, PyTorch {torch}, commit {environment['commit']}")
+    note = "; ".join(sorted(sources))
+    return f"{markdown(titles, rows)}\n\n{note}; the newest run of each case in `results/bench-*.json`."
 
 
 TABLES: dict[str, Callable[[], str]] = {"speed": speed}
