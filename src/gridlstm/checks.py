@@ -8,6 +8,7 @@ from torch import Tensor
 __all__ = [
     "autocast_dtype",
     "check_choice",
+    "check_forget_bias",
     "check_kind",
     "check_lengths",
     "check_number",
@@ -43,6 +44,19 @@ def check_number(name: str, value: float) -> None:
     """
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{name}: expected a number, got {value!r}")
+
+
+def check_forget_bias(forget_bias: float | None, bias: bool) -> None:
+    """Checks what the bias of the forget gates is to start from; ``None`` stands for the default.
+
+    Raises:
+        TypeError: if it is no number.
+        ValueError: if it is given although there are no biases.
+    """
+    if forget_bias is not None:
+        check_number("forget_bias", forget_bias)
+        if not bias:
+            raise ValueError(f"forget_bias: expected None because bias is False, got {forget_bias}")
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from gridlstm.block import Weights, draw_dropout, make_block
 from gridlstm.cell import GATES, Output
-from gridlstm.checks import check_choice, check_number
+from gridlstm.checks import check_choice, check_forget_bias, check_number
 from gridlstm.dim import Dim, check_dims, check_transfer
 from gridlstm.engines import ENGINES, Engine
 from gridlstm.geometry import make_plan
@@ -115,10 +115,7 @@ class GridLSTM(nn.Module):
             raise ValueError(
                 f"dropout: expected a probability of at least 0 and below 1, got {dropout}"
             )
-        if forget_bias is not None:
-            check_number("forget_bias", forget_bias)
-            if not bias:
-                raise ValueError(f"forget_bias: expected None because bias is False, got {forget_bias}")
+        check_forget_bias(forget_bias, bias)
         if not callable(init):
             raise TypeError(f"init: expected a function that fills a tensor, got {init!r}")
         for name, value in (("bias", bias), ("recompute", recompute)):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gridlstm.cell import Output, expose
-from gridlstm.checks import check_choice, check_number, check_positive, check_tensor
+from gridlstm.checks import check_choice, check_forget_bias, check_positive, check_tensor
 from gridlstm.geometry import Plan, make_plan
 from gridlstm.state import State
 
@@ -97,10 +97,7 @@ class MultidimensionalLSTM(nn.Module):
         check_positive("num_dims", num_dims)
         check_positive("num_layers", num_layers)
         check_choice("output", output, get_args(Output))
-        if forget_bias is not None:
-            check_number("forget_bias", forget_bias)
-            if not bias:
-                raise ValueError(f"forget_bias: expected None because bias is False, got {forget_bias}")
+        check_forget_bias(forget_bias, bias)
         self.input_size = input_size
         self.hidden_size = self.output_size = hidden_size
         self.num_dims = num_dims

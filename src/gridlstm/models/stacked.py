@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from gridlstm.checks import check_lengths, check_number, check_positive, check_tensor
+from gridlstm.checks import check_forget_bias, check_lengths, check_positive, check_tensor
 from gridlstm.state import State
 
 __all__ = ["StackedLSTM"]
@@ -79,10 +79,7 @@ class StackedLSTM(nn.Module):
         check_positive("input_size", input_size)
         check_positive("hidden_size", hidden_size)
         check_positive("num_layers", num_layers)
-        if forget_bias is not None:
-            check_number("forget_bias", forget_bias)
-            if not bias:
-                raise ValueError(f"forget_bias: expected None because bias is False, got {forget_bias}")
+        check_forget_bias(forget_bias, bias)
         self.input_size = input_size
         self.hidden_size = self.output_size = hidden_size
         self.num_layers = num_layers
