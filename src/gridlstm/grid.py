@@ -60,8 +60,8 @@ class GridLSTM(nn.Module):
             (section 4.4), in training mode. What it hands on is not dropped.
         engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and has second
             derivatives. Both give the same results.
-        recompute: keep less for the backward pass and compute it anew there: less than half of the
-            memory, for more time. Only the wavefront engine makes use of it.
+        recompute: keep less for the backward pass and compute it anew there: less memory, for more
+            time. Only the wavefront engine makes use of it.
         device: where the parameters live.
         dtype: the dtype of the parameters, and so of all vectors.
 

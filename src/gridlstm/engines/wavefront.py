@@ -44,7 +44,7 @@ def run(
 
     Args:
         recompute: keep only the vectors between blocks for the backward pass and compute the gates
-            anew there: less than half of the memory, for more time.
+            anew there: less memory, for more time.
     """
     like = incoming[0].hidden
     order = torch.from_numpy(plan.position).to(like.device)
