@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gridlstm.block import Weights
 from gridlstm.engines.buffers import Buffers
+from gridlstm.engines.workspace import pitch
 from gridlstm.geometry import Step
 
 __all__ = ["GradWeights", "multiply", "pack"]
@@ -48,7 +49,7 @@ class GradWeights:
     def __init__(self, weights: Sequence[Weights], buffers: Buffers) -> None:
         self._buffers = buffers
         self._sums = [
-            Weights(torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias))
+            Weights(_zeros(weight), None if bias is None else torch.zeros_like(bias))
             for weight, bias in weights
         ]
 
@@ -64,6 +65,11 @@ class GradWeights:
     def finish(self) -> list[Weights]:
         """The gradients, one a phase."""
         return self._sums
+
+
+def _zeros(weight: Tensor) -> Tensor:
+    *shape, columns = weight.shape
+    return weight.new_zeros(*shape, pitch(columns))[..., :columns]
 
 
 def _add(sums: Weights, grad: Tensor, x: Tensor, by_set: Sequence[NDArray[np.int64]]) -> None:

@@ -9,7 +9,7 @@ from threading import Lock
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Workspace"]
+__all__ = ["Workspace", "pitch"]
 
 # A buffer that this many requests have passed over is given back: the shapes have changed for good.
 _PATIENCE = 100
@@ -17,6 +17,14 @@ _requests = count()
 _lock = Lock()
 _free: list[tuple[int, Tensor]] = []  # When it was returned, and the buffer.
 _returned: deque[Tensor] = deque()
+
+
+def pitch(columns: int) -> int:
+    """From one row of a matrix to the next: ``columns``, rounded up.
+
+    A product takes up to 1.4 times as long if the rows of its result start at odd places.
+    """
+    return -(-columns // 8) * 8
 
 
 class Workspace:
@@ -31,17 +39,21 @@ class Workspace:
         self._taken: list[Tensor] = []
 
     def take(self, shape: Sequence[int], like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """An uninitialised tensor on the device of ``like`` and, unless given, of its dtype."""
+        """An uninitialised tensor on the device of ``like`` and, unless given, of its dtype.
+
+        Its rows are a :func:`pitch` apart.
+        """
         dtype = dtype or like.dtype
+        columns, shape = shape[-1], (*shape[:-1], pitch(shape[-1]))
         if like.device.type != "cpu" or type(like) not in (Tensor, nn.Parameter):
-            return torch.empty(shape, dtype=dtype, device=like.device)
+            return torch.empty(shape, dtype=dtype, device=like.device)[..., :columns]
         length = prod(shape)
         flat = _reuse(length, dtype)
         if flat is None:
             with torch.inference_mode(False):  # A later call may need gradients.
                 flat = torch.empty(length, dtype=dtype)
         self._taken.append(flat)
-        return flat[:length].view(*shape)
+        return flat[:length].view(*shape)[..., :columns]
 
     def __del__(self) -> None:
         # May run at any time, also while this thread holds the lock: appending needs none.

@@ -5,7 +5,8 @@
  * does the same with PyTorch and is the place to read first. The structures are mirrored in layout.py.
  *
  * Letters: n a block of the step, b a sample, r = n * batch + b a row, d the length of a vector; H, M, G
- * the columns of all hidden vectors, of all memories, of the gates of a phase.
+ * the columns of all hidden vectors, of all memories, of the gates of a phase. The rows of a step are
+ * pitch_h, pitch_m, pitch_g elements apart.
  */
 #ifndef REAL
 
@@ -27,7 +28,8 @@ typedef struct {
 } Transform;
 
 typedef struct {
-    int64_t transforms, phases, blocks, batch, H, M, G[2];
+    int64_t transforms, phases, blocks, batch, H, G[2];
+    int64_t pitch_h, pitch_m, pitch_g[2];
     int64_t standard; /* h' = g_o tanh(m') instead of tanh(g_o m') */
     int64_t threads;
     double scale; /* of what dropout keeps */
@@ -185,9 +187,9 @@ void NAME(enter)(const Grid *grid, const Step *step) {
             const int64_t side = t->face[step->start + n] * B * t->d;
             for (int64_t b = 0; b < B; b++) {
                 const int64_t r = n * B + b, from = side + b * t->d;
-                memcpy((REAL *)step->h + r * grid->H + t->hidden, (REAL *)t->in_h + from, t->d * sizeof(REAL));
+                memcpy((REAL *)step->h + r * grid->pitch_h + t->hidden, (REAL *)t->in_h + from, t->d * sizeof(REAL));
                 if (t->kind == LSTM)
-                    memcpy((REAL *)step->m + r * grid->M + t->memory, (REAL *)t->in_m + from, t->d * sizeof(REAL));
+                    memcpy((REAL *)step->m + r * grid->pitch_m + t->memory, (REAL *)t->in_m + from, t->d * sizeof(REAL));
             }
         }
     }
@@ -208,7 +210,7 @@ static inline void NAME(drop)(const Grid *grid, int64_t phase, int64_t row, int6
 /* What a phase multiplies by its weights. In a second phase, what the first has computed is there
  * already (Eq. 7). */
 void NAME(read)(const Grid *grid, const Step *step, int64_t phase) {
-    const int64_t B = grid->batch, H = grid->H, rows = step->n * B;
+    const int64_t B = grid->batch, H = grid->pitch_h, rows = step->n * B;
     ROWS for (int64_t i = 0; i < grid->transforms; i++) {
         const Transform *t = &grid->transform[i];
         const int64_t at = r * H + t->hidden;
@@ -277,13 +279,13 @@ static inline void NAME(transfer_backward)(int64_t d, int64_t kind, LOW *restric
 
 /* A phase of a step, after its product: new vectors are written to where they are read next. */
 void NAME(forward)(const Grid *grid, const Step *step, int64_t phase) {
-    const int64_t B = grid->batch, H = grid->H, M = grid->M, G = grid->G[phase], rows = step->n * B;
+    const int64_t B = grid->batch, H = grid->pitch_h, M = grid->pitch_m, G = grid->pitch_g[phase], rows = step->n * B;
     ROWS for (int64_t i = 0; i < grid->transforms; i++) {
         const Transform *t = &grid->transform[i];
         if (t->phase != phase) continue;
         const int64_t n = step->start + r / B, b = r % B, row = step->start * B + r;
         LOW *g = (LOW *)step->gates[phase] + r * G + t->gates;
-        const REAL *bias = (const REAL *)grid->bias[phase] + grid->weight_set[n] * G + t->gates;
+        const REAL *bias = (const REAL *)grid->bias[phase] + grid->weight_set[n] * grid->G[phase] + t->gates;
         const REAL *h = (const REAL *)step->h + r * H + t->hidden, *m = (const REAL *)step->m + r * M + t->memory;
         REAL unused_h[t->d], unused_m[t->d];
         REAL *new_h = unused_h, *new_m = unused_m;
@@ -332,7 +334,7 @@ static inline void NAME(gather)(int64_t d, const REAL *beyond, const void *block
 /* A phase of a step, before its product: from gradients of the new vectors to those of the gates'
  * preactivations and of the memories. */
 void NAME(backward)(const Grid *grid, const Step *step, int64_t phase) {
-    const int64_t B = grid->batch, H = grid->H, M = grid->M, G = grid->G[phase], rows = step->n * B;
+    const int64_t B = grid->batch, H = grid->pitch_h, M = grid->pitch_m, G = grid->pitch_g[phase], rows = step->n * B;
     ROWS for (int64_t i = 0; i < grid->transforms; i++) {
         const Transform *t = &grid->transform[i];
         if (t->phase != phase) continue;
@@ -360,7 +362,7 @@ void NAME(backward)(const Grid *grid, const Step *step, int64_t phase) {
 
 /* After the products of all phases: the gradients of the incoming hidden vectors. */
 void NAME(finish)(const Grid *grid, const Step *step) {
-    const int64_t B = grid->batch, H = grid->H, rows = step->n * B;
+    const int64_t B = grid->batch, H = grid->pitch_h, rows = step->n * B;
     /* The product of a single phase is the gradient itself, where nothing else is to be done to it. */
     const int there = step->grad_x[0] == step->grad_h;
     ROWS for (int64_t i = 0; i < grid->transforms; i++) {

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gridlstm.engines.buffers import Buffers, Call, Gradients, Rows
 from gridlstm.engines.pointwise import Rim
+from gridlstm.engines.workspace import pitch
 from gridlstm.state import State
 
 __all__ = ["Grid", "Step", "fill_grid", "fill_steps"]
@@ -32,8 +33,11 @@ class Grid(ctypes.Structure):
     """A call."""
 
     _fields_ = [
-        *((name, _int) for name in ("transforms", "phases", "blocks", "batch", "H", "M")),
+        *((name, _int) for name in ("transforms", "phases", "blocks", "batch", "H")),
         ("G", _int * 2),
+        ("pitch_h", _int),
+        ("pitch_m", _int),
+        ("pitch_g", _int * 2),
         ("standard", _int),
         ("threads", _int),
         ("scale", ctypes.c_double),
@@ -94,8 +98,10 @@ def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
         blocks=plan.blocks,
         batch=call.batch,
         H=block.hidden_size,
-        M=block.memory_size,
         G=(_int * 2)(*block.gate_sizes),
+        pitch_h=pitch(block.hidden_size),
+        pitch_m=pitch(block.memory_size),
+        pitch_g=(_int * 2)(*map(pitch, block.gate_sizes)),
         standard=block.output == "standard",
         threads=torch.get_num_threads(),
         scale=1.0 if call.dropout is None else call.dropout.scale,
