@@ -39,6 +39,11 @@ LAYERS = [
     ["models"],
     ["provenance"],
     ["bench"],
+    ["data"],
+    ["training"],
+    ["experiments"],
+    ["figures"],
+    ["commands"],
     ["cli"],
 ]
 
