@@ -6,16 +6,16 @@ import pytest
 from gridlstm.data.draw import draw
 from gridlstm.data.tasks import BLANK, Addition, Memorization, Parity, Task
 
-TASKS = [
-    Addition(15),
-    Addition(2),
-    Addition(1),
-    Memorization(20, 64),
-    Memorization(1, 2),
-    Parity(20),
-    Parity(8),
+TASKS: list[Task] = [Addition(15), Addition(2), Addition(1), Memorization(20, 64), Parity(20)]
+SMALLEST: list[Task] = [
+    Parity(7),
+    Memorization(1, 81),
+    Memorization(2, 9),
+    Memorization(3, 5),
+    Memorization(4, 3),
+    Memorization(7, 2),
 ]
-each_task = pytest.mark.parametrize("task", TASKS, ids=repr)
+each_task = pytest.mark.parametrize("task", [*TASKS, *SMALLEST], ids=repr)
 
 
 def number(digits: np.ndarray) -> int:
@@ -94,3 +94,24 @@ def test_parity_is_that_of_the_bits() -> None:
     assert samples.inputs.shape == (1000, 31)
     np.testing.assert_array_equal(samples.targets[:, 0], samples.inputs.sum(1) & 1)
     assert 0.45 < samples.targets.mean() < 0.55
+
+
+def test_a_task_too_small_to_hold_anything_out_says_so() -> None:
+    with pytest.raises(ValueError, match="none of the few contents is held out: expected a task with"):
+        Memorization(1, 2).draw(0, 0, 5, held_out=True)
+
+
+@pytest.mark.parametrize(
+    ("task", "inputs", "targets"),
+    [
+        (Addition(2), "- 5 0 - 9 9 - - - -", "- - - - - - 1 4 9 -"),
+        (Addition(2), "- 1 0 - 1 1 - - - -", "- - - - - - 2 1 - -"),
+        (Memorization(2), "- 64 1 - - -", "- - - 64 1 -"),
+        (Parity(4), "1 0 1 1", "1"),
+    ],
+)
+def test_notation(task: Task, inputs: str, targets: str) -> None:
+    numbers = [int(symbol) for symbol in inputs.split() if symbol != "-"]
+    found = task.encode(np.array([numbers]))
+    assert " ".join(task.show(symbol) for symbol in found.inputs[0]) == inputs
+    assert " ".join(task.show(symbol) for symbol in found.targets[0]) == targets

@@ -45,6 +45,7 @@ LAYERS = [
     ["figures"],
     ["commands"],
     ["cli"],
+    ["__main__"],
 ]
 
 
