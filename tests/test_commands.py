@@ -4,10 +4,12 @@ import json
 import os
 import pty
 import re
+import resource
 import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import matplotlib.image
@@ -259,6 +261,58 @@ def test_no_place_to_write(gridlstm, tmp_path: Path) -> None:
     assert code == 2
     assert errors.count("\n") == 1
     assert "cannot write" in errors
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """No file may grow beyond some size: a message, the earlier checkpoint as it was, and on it goes."""
+    run = tmp_path / "run"
+    options = ["train", "parity", "--preset", "smoke", "--rate", "1e-9", "--out", str(run), "--resume"]
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    subprocess.run([*COMMAND, *options, "--samples", "300"], check=True, capture_output=True)
+    before = {path: path.read_bytes() for path in (run / "checkpoints").rglob("*") if path.is_file()}
+    longer = [*COMMAND, *options, "--samples", "600"]
+    failed = subprocess.run(longer, preexec_fn=limit, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr.count("\n") == 1
+    assert "cannot write checkpoint" in failed.stderr
+    assert "File too large" in failed.stderr
+    after = {path: path.read_bytes() for path in (run / "checkpoints").rglob("*") if path.is_file()}
+    assert after == before
+    done = subprocess.run(longer, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1])["end"]["samples"] == 600
+
+
+def test_tensorboard_where_it_is_installed(
+    gridlstm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+
+    class SummaryWriter:
+        def __init__(self, folder: str, purge_step: int) -> None:
+            written.append((folder, purge_step))
+
+        def add_scalar(self, name: str, value: float, samples: int) -> None:
+            written.append((name, value, samples))
+
+        def close(self) -> None:
+            written.append("closed")
+
+    fake = types.SimpleNamespace(SummaryWriter=SummaryWriter)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", fake)
+    monkeypatch.setattr("gridlstm.training.reporter.find_spec", lambda name: name == "tensorboard")
+    options = ("--preset", "smoke", "--samples", 150, "--evaluate-every", 75, "--rate", 1e-9)
+    assert gridlstm("train", "parity", *options, "--out", tmp_path / "run")[0] == 0
+    assert written[0] == (str(tmp_path / "run" / "tensorboard"), 1)
+    assert {name for name, _, samples in written[1:-1] if samples == 150} == {
+        "seconds",
+        "loss",
+        "accuracy",
+        "whole",
+    }
+    assert written[-1] == "closed"
 
 
 def test_foreign_weights_are_refused(gridlstm, tmp_path: Path) -> None:

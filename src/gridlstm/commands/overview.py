@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gridlstm.commands.options import Collect, List
-from gridlstm.experiments.options import EXPERIMENTS
+from gridlstm.experiments.options import EXPERIMENTS, flat
 from gridlstm.provenance import write_json
 from gridlstm.training.rundir import RunDir, RunError
 
@@ -20,23 +20,16 @@ POINTS = 200
 def overview(options: List) -> None:
     """Experiments with their presets, then runs."""
     console = Console()
-    table = Table(title="Experiments")
-    for title in ("experiment", "what", "preset", "network", "layers x hidden", "samples at most"):
-        table.add_column(title)
     for name, presets in EXPERIMENTS.items():
         about = (type(presets["paper"]).__doc__ or "").splitlines()[0]
+        console.print(f"[bold]{name}[/bold]: {about}")
         for preset, chosen in presets.items():
-            first = preset == next(iter(presets))
-            table.add_row(
-                name if first else "",
-                about if first else "",
-                preset,
-                chosen.network,
-                f"{chosen.layers} x {chosen.hidden}",
-                f"{chosen.training.samples:,}",
-                end_section=preset == "paper",
+            size, value = next(iter(flat(chosen).items()))
+            console.print(
+                f"  {preset:7} {size} {value}, {chosen.network}, {chosen.layers} layers of "
+                f"{chosen.hidden}, at most {chosen.training.samples:,} samples",
+                highlight=False,
             )
-    console.print(table)
     found = sorted(path.parent for path in options.folder.rglob("config.json"))
     if not found:
         console.print(f"No runs below {options.folder} yet.")
