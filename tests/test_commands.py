@@ -264,7 +264,7 @@ def test_no_place_to_write(gridlstm, tmp_path: Path) -> None:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    """No file may grow beyond some size: a message, the earlier checkpoint as it was, and on it goes."""
+    """No file may grow beyond some size: a message, the earlier checkpoint as it was, and on."""
     run = tmp_path / "run"
     options = ["train", "parity", "--preset", "smoke", "--rate", "1e-9", "--out", str(run), "--resume"]
 
