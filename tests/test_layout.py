@@ -39,7 +39,13 @@ LAYERS = [
     ["models"],
     ["provenance"],
     ["bench"],
+    ["data"],
+    ["training"],
+    ["experiments"],
+    ["figures"],
+    ["commands"],
     ["cli"],
+    ["__main__"],
 ]
 
 

@@ -53,7 +53,55 @@ def speed() -> str:
     return f"{markdown(titles, rows)}\n\n{note}; the newest run of each case in `results/bench-*.json`."
 
 
-TABLES: dict[str, Callable[[], str]] = {"speed": speed}
+PAPER = {
+    ("memorization", 20, "tied-grid"): "solved, < 150 K (43 layers)",
+    ("memorization", 20, "tied-stacked"): "< 50 % from 16 layers on",
+    ("addition", 15, "tied-grid"): "> 99 %, < 550 K (18 layers, d 400)",
+    ("addition", 15, "untied-grid"): "67 %, 5 M (5 layers, d 400)",
+    ("addition", 15, "tied-stacked"): "at most 51 %, 5 M",
+    ("addition", 15, "untied-stacked"): "at most 51 %, 5 M",
+}
+"""What the paper reports, by experiment, size and network."""
+UNITS = {"memorization": "symbols", "addition": "digits", "parity": "bits"}
+
+
+def experiments() -> str:
+    """Runs in groups that differ only in their seed, the paper's results beside them."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for path in sorted((ROOT / "results").glob("runs-*.json")):
+        for run in json.loads(path.read_text())["runs"]:
+            options = run["options"]
+            size = next(iter(options.values()))
+            key = (run["experiment"], size, options["network"], options["layers"], options["hidden"])
+            groups.setdefault(key, []).append(run)
+    rows = []
+    for (experiment, size, network, layers, hidden), runs in groups.items():
+        solved = [run["summary"]["reason"] == "solved" for run in runs]
+        samples = [run["summary"]["samples"] / 1000 for run in runs]
+        accuracy = [100 * run["evaluation"]["accuracy"] for run in runs]
+        minutes = [run["summary"]["seconds"] / 60 for run in runs]
+        rows.append(
+            [
+                f"{experiment}, {size} {UNITS[experiment]}",
+                f"{network.replace('-', ' ')}, {layers} layers, d {hidden}",
+                f"{sum(solved)} of {len(runs)}",
+                _range(samples, ".0f", " K"),
+                _range(accuracy, ".1f", " %"),
+                _range(minutes, ".0f", ""),
+                PAPER.get((experiment, size, network), ""),
+            ]
+        )
+    titles = ["experiment", "network", "seeds solved", "samples", "accuracy", "minutes", "paper"]
+    return markdown(titles, rows)
+
+
+def _range(values: list[float], form: str, unit: str) -> str:
+    """From the least to the greatest, as they are written down."""
+    low, high = f"{min(values):{form}}", f"{max(values):{form}}"
+    return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
+
+
+TABLES: dict[str, Callable[[], str]] = {"speed": speed, "experiments": experiments}
 
 
 def update(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
+from gridlstm.bench.accuracy import kernel_errors
 from gridlstm.bench.cases import CASES
 from gridlstm.bench.contenders import CONTENDERS, has_bfloat16
 from gridlstm.bench.growth import run_growth
@@ -50,6 +51,7 @@ def run(options: Bench) -> None:
         "kind": "bench",
         "environment": environment(),
         "kernel compiled": library() is not None,
+        "kernel errors": kernel_errors(),
         "options": {
             "rounds": options.rounds,
             "patience": options.patience,
@@ -63,7 +65,7 @@ def run(options: Bench) -> None:
             errors = {}
             for case in cases:
                 status.update(f"{case.name}: comparing with the reference")
-                errors[case.name] = check(case, names)
+                errors[case.name] = check(case, CONTENDERS)
             for case in cases:
                 chosen = case.smaller() if options.quick else case
                 rounds = min(3, options.rounds) if options.quick else options.rounds

@@ -1,0 +1,34 @@
+"""The commands of ``gridlstm``; ``options`` has what can be asked of them."""
+
+from rich.console import Console
+
+from gridlstm.commands.options import Collect, Eval, List, Plot
+
+__all__ = ["serve"]
+
+
+def serve(options: Collect | Eval | List | Plot) -> None:
+    """Runs one of the commands that look at runs.
+
+    Raises:
+        SystemExit: 2 if a run is not what it should be.
+    """
+    from gridlstm.commands import evaluate, overview, plot
+    from gridlstm.training.checkpoint import CheckpointError
+    from gridlstm.training.rundir import RunError
+
+    try:
+        if isinstance(options, Eval):
+            evaluate.run(options)
+        elif isinstance(options, Plot):
+            plot.run(options)
+        elif isinstance(options, List):
+            overview.overview(options)
+        else:
+            overview.collect(options)
+    except (RunError, CheckpointError, ValueError, OSError) as error:
+        name = type(options).__name__.lower()
+        Console(stderr=True).print(
+            f"gridlstm {name}: {error}", highlight=False, soft_wrap=True, markup=False
+        )
+        raise SystemExit(2) from None

@@ -1,0 +1,80 @@
+"""The commands ``gridlstm list`` and ``gridlstm collect``."""
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gridlstm.commands.options import Collect, List
+from gridlstm.experiments.options import EXPERIMENTS, flat
+from gridlstm.provenance import write_json
+from gridlstm.training.rundir import RunDir, RunError
+
+__all__ = ["collect", "overview"]
+
+POINTS = 200
+"""The most rows of a curve that are worth keeping."""
+
+
+def overview(options: List) -> None:
+    """Experiments with their presets, then runs."""
+    console = Console()
+    for name, presets in EXPERIMENTS.items():
+        about = (type(presets["paper"]).__doc__ or "").splitlines()[0]
+        console.print(f"[bold]{name}[/bold]: {about}")
+        for preset, chosen in presets.items():
+            size, value = next(iter(flat(chosen).items()))
+            console.print(
+                f"  {preset:7} {size} {value}, {chosen.network}, {chosen.layers} layers of "
+                f"{chosen.hidden}, at most {chosen.training.samples:,} samples",
+                highlight=False,
+            )
+    found = sorted(path.parent for path in options.folder.rglob("config.json"))
+    if not found:
+        console.print(f"No runs below {options.folder} yet.")
+        return
+    table = Table(title=f"Runs below {options.folder}")
+    for title in ("run", "experiment", "state", "samples", "accuracy"):
+        table.add_column(title, justify="right" if title in ("samples", "accuracy") else "left")
+    for path in found:
+        table.add_row(str(path.relative_to(options.folder)), *_state(RunDir(path)))
+    console.print(table)
+
+
+def _state(run: RunDir) -> tuple[str, str, str, str]:
+    try:
+        config, rows, summary = run.config(), run.metrics(), run.summary()
+    except RunError as error:
+        return "", str(error), "", ""
+    last = rows[-1] if rows else {}
+    state = "not ended" if summary is None else str(summary["reason"])
+    return (
+        str(config["experiment"]),
+        state,
+        f"{last.get('samples', 0):,}",
+        f"{last['accuracy']:.4f}" if "accuracy" in last else "",
+    )
+
+
+def collect(options: Collect) -> None:
+    """Writes what is worth keeping of runs into one file."""
+    runs = [_kept(RunDir.open(path)) for path in options.runs]
+    write_json(options.out, {"kind": "runs", "runs": runs})
+    Console().print(f"{options.out}: {len(runs)} runs")
+
+
+def _kept(run: RunDir) -> dict[str, Any]:
+    config, rows = run.config(), run.metrics()
+    every = -(-len(rows) // POINTS) or 1
+    thinned = [row for k, row in enumerate(rows) if k % every == 0 or k == len(rows) - 1]
+    evaluation = run.path / "evaluation.json"
+    return {
+        "run": run.path.name,
+        "experiment": config["experiment"],
+        "options": config["options"],
+        "sessions": run.sessions(),
+        "summary": run.summary(),
+        "evaluation": json.loads(evaluation.read_text()) if evaluation.exists() else None,
+        "curve": thinned,
+    }

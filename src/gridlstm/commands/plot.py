@@ -1,0 +1,59 @@
+"""The command ``gridlstm plot``."""
+
+from rich.console import Console
+
+from gridlstm.commands.load import experiment_of, load
+from gridlstm.commands.options import Plot
+from gridlstm.experiments.options import Parity
+from gridlstm.experiments.problems import Judge
+from gridlstm.figures.curves import Curve, draw_curves, draw_depth, draw_solutions
+from gridlstm.figures.memories import draw_memories
+from gridlstm.figures.save import save_figure
+from gridlstm.models.deep import DeepGridLSTM
+from gridlstm.training.rundir import RunDir, RunError
+
+__all__ = ["run"]
+
+
+def run(options: Plot) -> None:
+    """Draws a figure from directories of runs alone."""
+    runs = [RunDir.open(path) for path in options.runs]
+    if options.kind == "memories":
+        if len(runs) > 1:
+            raise RunError(f"--kind memories: expected one run, got {len(runs)}")
+        figure = draw_memories(*_judge(runs[0]), options.input, options.neurons)
+    else:
+        curves = [_curve(run) for run in runs]
+        if options.kind == "curve":
+            figure = draw_curves(curves)
+        elif options.kind == "depth":
+            figure = draw_depth(curves, options.thresholds)
+        else:
+            figure = draw_solutions(curves)
+    out = options.out or options.runs[0] / options.kind
+    for path in save_figure(figure, out):
+        Console().print(str(path), soft_wrap=True, highlight=False)
+
+
+def _curve(run: RunDir) -> Curve:
+    experiment, rows = experiment_of(run), run.metrics()
+    if not rows:
+        raise RunError(f"{run.path}: expected a run with an evaluation, got one without")
+    return Curve(
+        name=run.path.name,
+        experiment=experiment.name,
+        network=experiment.network,
+        layers=experiment.layers,
+        hidden=experiment.hidden,
+        bits=experiment.bits if isinstance(experiment, Parity) else None,
+        samples=[row["samples"] for row in rows],
+        accuracy=[row["accuracy"] for row in rows],
+    )
+
+
+def _judge(run: RunDir) -> tuple[Judge, int]:
+    experiment, _, network = load(run)
+    if isinstance(network, Judge) and isinstance(network.body, DeepGridLSTM):
+        assert isinstance(experiment, Parity), "only parity is judged"
+        return network, experiment.bits
+    raise RunError(f"{run.path}: expected a 1-LSTM trained on parity, got something else")

@@ -1,0 +1,133 @@
+"""The command ``gridlstm train``."""
+
+import math
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from safetensors.torch import save_model
+from torch import nn
+
+from gridlstm.commands.options import Train
+from gridlstm.experiments.options import Experiment, flat
+from gridlstm.experiments.problems import make_problem, make_task
+from gridlstm.training.checkpoint import CheckpointError
+from gridlstm.training.processes import Processes
+from gridlstm.training.reporter import Reporter, Signals, say, signals
+from gridlstm.training.rundir import RunDir, RunError
+from gridlstm.training.trainer import Outcome, Trainer, TrainingError
+
+__all__ = ["run"]
+
+
+def run(options: Train[Any]) -> None:
+    """Trains, or shows samples.
+
+    Raises:
+        SystemExit: 2 if the run cannot be started or resumed as asked, 1 if it fails, 128 plus its
+            number if a signal stops it.
+    """
+    experiment, asked = options.experiment, options.run
+    if asked.show:
+        _show(experiment, asked.show)
+        return
+    if asked.device == "cuda" and not torch.cuda.is_available():
+        raise _fail(2, "device: expected cpu, got cuda, which this machine does not have")
+    if asked.threads is not None:
+        torch.set_num_threads(asked.threads)
+    path = asked.out or Path("runs") / _name(experiment)
+    processes = Processes.join(asked.device)
+    try:
+        with signals() as caught:
+            _train(experiment, path, asked.resume, processes, caught)
+    except RunError as error:
+        raise _fail(2, str(error)) from None
+    except (CheckpointError, TrainingError) as error:
+        raise _fail(1, str(error)) from None
+    finally:
+        processes.leave()
+    if caught.caught is not None:
+        raise SystemExit(128 + caught.caught)
+
+
+def _train(
+    experiment: Experiment, path: Path, resume: bool, processes: Processes, caught: Signals
+) -> None:
+    config = {"experiment": experiment.name, "options": flat(experiment)}
+    run = RunDir.start(path, config, resume=resume) if processes.first else RunDir(path)
+    trainer = Trainer(make_problem(experiment), experiment.training, run.checkpoints, processes)
+    if processes.first:
+        details = {"threads": torch.get_num_threads(), "processes": processes.count}
+        run.begin(trainer.step, **details)
+    bounds = (trainer.samples, experiment.training.samples)
+    with Reporter(run if processes.first else None, path.name, bounds, caught) as reporter:
+        outcome = trainer.run(reporter)
+    if processes.first:
+        _save(trainer.network, run)
+        summary = {"run": path.name, **asdict(outcome), **_sizes(trainer.network)}
+        run.finish(summary)
+        _tell(summary, outcome, path)
+
+
+def _save(network: nn.Module, run: RunDir) -> None:
+    beside = run.model.with_name(f".{run.model.name}")
+    try:
+        save_model(network, str(beside))
+        beside.replace(run.model)
+    except OSError as error:
+        raise RunError(f"cannot write {run.model}: {error}") from error
+
+
+def _sizes(network: nn.Module) -> dict[str, int]:
+    return {"parameters": sum(p.numel() for p in network.parameters())}
+
+
+def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
+    console = Console()
+    if not console.is_terminal:
+        say({"end": summary})
+        return
+    table = Table(show_header=False)
+    table.add_row("ended", outcome.reason)
+    table.add_row("samples", f"{outcome.samples:,}")
+    table.add_row("time", f"{outcome.seconds / 60:.1f} minutes")
+    for name, value in outcome.measures.items():
+        table.add_row(name, f"{value:.4f}")
+    table.add_row("parameters", f"{summary['parameters']:,}")
+    table.add_row("run", str(path))
+    console.print(table)
+    if outcome.reason in ("interrupted", "minutes"):
+        again = [argument for argument in sys.argv[1:] if argument != "--resume"]
+        console.print(f"Go on with: gridlstm {shlex.join(again)} --resume", soft_wrap=True)
+
+
+def _name(experiment: Experiment) -> str:
+    size = next(iter(flat(experiment).values()))
+    return (
+        f"{experiment.name}-{size}-{experiment.network}-{experiment.layers}x{experiment.hidden}"
+        f"-seed{experiment.training.seed}"
+    )
+
+
+def _show(experiment: Experiment, count: int) -> None:
+    task = make_task(experiment)
+    samples = task.draw(experiment.training.seed, 0, count)
+    width = max(len(task.show(s)) for s in (0, math.ceil(np.max(samples.inputs))))
+    console = Console(highlight=False)
+    for inputs, targets, _ in zip(*samples, strict=True):
+        for name, symbols in (("input ", inputs), ("target", targets)):
+            shown = " ".join(task.show(int(symbol)).rjust(width) for symbol in symbols)
+            console.print(f"{name}  {shown}", soft_wrap=True)
+
+
+def _fail(code: int, message: str) -> SystemExit:
+    Console(stderr=True).print(
+        f"gridlstm train: {message}", highlight=False, soft_wrap=True, markup=False
+    )
+    return SystemExit(code)

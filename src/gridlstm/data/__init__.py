@@ -1,0 +1,1 @@
+"""Data: algorithmic tasks as pure functions of a seed and a sample's number."""

@@ -1,0 +1,1 @@
+"""The paper's experiments, as data: one dataclass each, with presets."""

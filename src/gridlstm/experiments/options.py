@@ -1,0 +1,155 @@
+"""What can be asked of an experiment, and its presets. No PyTorch here, so that help comes fast.
+
+``smoke`` shows in seconds that all parts work; ``laptop`` is for one or two cores and at most about an
+hour; ``paper`` has the settings of the paper.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal
+
+from gridlstm.training.settings import Training
+
+__all__ = ["EXPERIMENTS", "Addition", "Experiment", "Memorization", "Parity", "flat", "from_flat"]
+
+Recurrent = Literal["tied-grid", "untied-grid", "tied-stacked", "untied-stacked"]
+Deep = Literal["tied-grid", "untied-grid", "tied-tanh", "untied-tanh", "tied-relu", "untied-relu"]
+
+
+def _check(experiment: object, names: tuple[str, ...], contents: int) -> None:
+    """Refuses impossible sizes, and tasks too small to hold anything out from."""
+    for name in names:
+        if getattr(experiment, name) < 1:
+            raise ValueError(f"{name}: expected at least 1, got {getattr(experiment, name)}")
+    if contents < 81:
+        raise ValueError(
+            f"{names[0]}: expected a task of at least 81 different samples, got one of {contents}"
+        )
+
+
+@dataclass(frozen=True)
+class Memorization:
+    """Read a sequence of random symbols, then give it back (section 4.2, Figure 5)."""
+
+    length: int = 20
+    """Symbols in a sequence."""
+    vocabulary: int = 64
+    """Symbols to draw from."""
+    network: Recurrent = "tied-grid"
+    """Which network learns: 2-LSTM or Stacked LSTM, its weights tied along depth or not."""
+    layers: int = 43
+    """Layers of depth."""
+    hidden: int = 100
+    """The length of hidden and memory vectors."""
+    forget_bias: float = 2.0
+    """What the bias of the forget gates starts from."""
+    training: Training = field(default_factory=Training)
+    """How to train."""
+
+    name: ClassVar[str] = "memorization"
+
+    def __post_init__(self) -> None:
+        _check(
+            self, ("length", "vocabulary", "layers", "hidden"), self.vocabulary ** min(self.length, 7)
+        )
+
+
+@dataclass(frozen=True)
+class Addition:
+    """Add two numbers, digit by digit, without a curriculum (section 4.1, Figure 4)."""
+
+    digits: int = 15
+    """Digits of each number."""
+    network: Recurrent = "tied-grid"
+    """Which network learns: 2-LSTM or Stacked LSTM, its weights tied along depth or not."""
+    layers: int = 18
+    """Layers of depth."""
+    hidden: int = 400
+    """The length of hidden and memory vectors."""
+    forget_bias: float = 2.0
+    """What the bias of the forget gates starts from."""
+    training: Training = field(default_factory=Training)
+    """How to train."""
+
+    name: ClassVar[str] = "addition"
+
+    def __post_init__(self) -> None:
+        _check(self, ("digits", "layers", "hidden"), 81)
+
+
+@dataclass(frozen=True)
+class Parity:
+    """Tell whether a string of bits, seen as a whole, has an odd number of ones (Figures 9 and 10)."""
+
+    bits: int = 50
+    """Bits in a string."""
+    network: Deep = "tied-grid"
+    """Which network learns: 1-LSTM or a feed-forward network, its weights tied or not."""
+    layers: int = 25
+    """Layers of depth."""
+    hidden: int = 500
+    """Units of a layer."""
+    forget_bias: float = 1.0
+    """What the bias of the forget gates starts from."""
+    signs: bool = True
+    """Give the bits as -1 and 1 instead of 0 and 1."""
+    training: Training = field(
+        default_factory=lambda: Training(
+            batch=20, samples=10_000_000, optimizer="adagrad", rate=0.06, evaluate_every=20_000
+        )
+    )
+    """How to train."""
+
+    name: ClassVar[str] = "parity"
+
+    def __post_init__(self) -> None:
+        _check(self, ("bits", "layers", "hidden"), 2 ** min(self.bits, 7))
+
+
+Experiment = Memorization | Addition | Parity
+
+_brief = Training(samples=6000, evaluate_every=1500, rate=1e-2)
+
+EXPERIMENTS: dict[str, dict[str, Experiment]] = {
+    "memorization": {
+        "smoke": Memorization(length=2, vocabulary=10, layers=2, hidden=16, training=_brief),
+        "laptop": Memorization(layers=16),
+        "paper": Memorization(),
+    },
+    "addition": {
+        "smoke": Addition(digits=1, layers=2, hidden=16, training=_brief),
+        "laptop": Addition(digits=6, layers=10, hidden=128),
+        "paper": Addition(),
+    },
+    "parity": {
+        "smoke": Parity(
+            bits=8, layers=3, hidden=16, training=replace(_brief, optimizer="adagrad", rate=0.06)
+        ),
+        "laptop": Parity(bits=20, layers=12, hidden=200),
+        "paper": Parity(),
+    },
+}
+
+
+def flat(experiment: Experiment) -> dict[str, Any]:
+    """All options of an experiment by name, those of training among them."""
+    found = asdict(experiment)
+    training = found.pop("training")
+    return {**found, **training}
+
+
+def from_flat(name: str, options: Mapping[str, Any]) -> Experiment:
+    """The experiment of which :func:`flat` gave the options.
+
+    Raises:
+        ValueError: if there is no such experiment, an option is missing or unknown, or one impossible.
+    """
+    if name not in EXPERIMENTS:
+        raise ValueError(f"experiment: expected one of {', '.join(EXPERIMENTS)}, got {name!r}")
+    kind = type(EXPERIMENTS[name]["paper"])
+    own, shared = ({f.name for f in fields(k)} - {"training"} for k in (kind, Training))
+    if options.keys() != own | shared:
+        odd = ", ".join(sorted(options.keys() ^ (own | shared)))
+        raise ValueError(f"options: expected those of {name}, got others or not all: {odd}")
+    training = Training(**{key: options[key] for key in shared})
+    return kind(**{key: options[key] for key in own}, training=training)

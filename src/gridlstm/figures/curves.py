@@ -1,0 +1,136 @@
+"""How networks learn: accuracy against samples, samples against depth, solutions against depth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+__all__ = ["Curve", "draw_curves", "draw_depth", "draw_solutions"]
+
+MARKERS = {"grid": "o", "stacked": "s", "tanh": "^", "relu": "v"}
+COLOURS = {"grid": "C0", "stacked": "C1", "tanh": "C2", "relu": "C3"}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How a run learnt.
+
+    Attributes:
+        name: of the run.
+        experiment: which one.
+        network: which kind, as ``tied-grid``.
+        layers: its depth.
+        hidden: its width.
+        bits: of a parity; else ``None``.
+        samples: at every evaluation.
+        accuracy: at every evaluation.
+    """
+
+    name: str
+    experiment: str
+    network: str
+    layers: int
+    hidden: int
+    bits: int | None
+    samples: list[int]
+    accuracy: list[float]
+
+    def reached(self, threshold: float) -> int | None:
+        """Samples until an accuracy was first reached, or ``None``."""
+        pairs = zip(self.samples, self.accuracy, strict=True)
+        return next((n for n, accuracy in pairs if accuracy >= threshold), None)
+
+
+def draw_curves(curves: Sequence[Curve]) -> Figure:
+    """Accuracy against samples, as in Figure 4."""
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = figure.subplots()
+    for curve in curves:
+        thousands = [n / 1000 for n in curve.samples]
+        axes.plot(thousands, curve.accuracy, label=curve.name, linewidth=1.2)
+    axes.set_xlabel("samples, thousands")
+    axes.set_ylabel("accuracy")
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_xlim(left=0)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    axes.set_title(", ".join(sorted({curve.experiment for curve in curves})), fontsize=10)
+    return figure
+
+
+def draw_depth(curves: Sequence[Curve], thresholds: Sequence[float]) -> Figure:
+    """Samples to reach an accuracy against layers, as in Figure 5; hollow where it was not reached."""
+    figure = Figure(figsize=(4.2 * len(thresholds), 3.8), layout="constrained")
+    panels = figure.subplots(1, len(thresholds), squeeze=False, sharey=True)[0]
+    for axes, threshold in zip(panels, thresholds, strict=True):
+        for network in sorted({curve.network for curve in curves}):
+            own = [curve for curve in curves if curve.network == network]
+            _dots(axes, network, own, threshold)
+        axes.set_title(f"accuracy of {threshold:.0%}", fontsize=10)
+        axes.set_xlabel("layers")
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("samples, thousands (hollow: not reached)")
+    panels[0].set_ylim(bottom=0)
+    panels[-1].legend(fontsize=8)
+    return figure
+
+
+def _dots(axes: Axes, network: str, curves: Sequence[Curve], threshold: float) -> None:
+    found = [(curve, curve.reached(threshold)) for curve in curves]
+    tied, _, kind = network.partition("-")
+    style: dict[str, Any] = {
+        "marker": MARKERS[kind] if tied == "tied" else "x",
+        "linestyle": "",
+        "color": COLOURS[kind],
+    }
+    axes.plot(
+        [curve.layers for curve, n in found if n is not None],
+        [n / 1000 for _, n in found if n is not None],
+        label=network.replace("-", " "),
+        **style,
+    )
+    axes.plot(
+        [curve.layers for curve, n in found if n is None],
+        [curve.samples[-1] / 1000 for curve, n in found if n is None],
+        fillstyle="none",
+        alpha=0.6,
+        **{**style, "marker": MARKERS[kind]},
+    )
+
+
+def draw_solutions(curves: Sequence[Curve]) -> Figure:
+    """Layers of networks that solved a parity against its bits, as in Figure 9; hollow if unsolved."""
+    if any(curve.bits is None for curve in curves):
+        raise ValueError("--kind solutions: expected runs of parity, got others")
+    figure = Figure(figsize=(5.6, 4), layout="constrained")
+    axes = figure.subplots()
+    for network in sorted({curve.network for curve in curves}):
+        tied, _, kind = network.partition("-")
+        for solved in (True, False):
+            own = [
+                curve
+                for curve in curves
+                if curve.network == network and (curve.reached(1.0) is not None) == solved
+            ]
+            axes.plot(
+                [curve.bits or 0 for curve in own],
+                [curve.layers for curve in own],
+                linestyle="",
+                marker=MARKERS[kind],
+                color=COLOURS[kind],
+                fillstyle="full" if solved else "none",
+                alpha=1.0 if tied == "tied" else 0.5,
+                label=network.replace("-", " ")
+                if solved
+                or not any(c.network == network and c.reached(1.0) is not None for c in curves)
+                else None,
+            )
+    axes.set_xlabel("input bits k (hollow: not solved)")
+    axes.set_ylabel("layers")
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return figure

@@ -1,0 +1,1 @@
+"""Training that survives: one loop, a run directory that explains itself, checkpoints."""

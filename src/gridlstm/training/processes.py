@@ -1,0 +1,71 @@
+"""One process or several, started by ``torchrun``: who we are, and how we agree."""
+
+import os
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+__all__ = ["Processes"]
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes of a run.
+
+    Attributes:
+        rank: the number of this one.
+        count: how many there are.
+        device: where this one computes.
+    """
+
+    rank: int = 0
+    count: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @classmethod
+    def join(cls, device: str = "cpu") -> "Processes":
+        """Joins the others, if ``torchrun`` has started any: gloo on the CPU, nccl on GPUs.
+
+        Args:
+            device: ``"cpu"``, or ``"cuda"`` for one GPU a process.
+        """
+        count, local = (int(os.environ.get(name, "0")) for name in ("WORLD_SIZE", "LOCAL_RANK"))
+        own = torch.device("cuda", local) if device == "cuda" else torch.device("cpu")
+        if count <= 1:
+            return cls(device=own)
+        backend = "nccl" if device == "cuda" else "gloo"
+        distributed.init_process_group(backend, timeout=timedelta(minutes=10))
+        return cls(distributed.get_rank(), count, own)
+
+    def leave(self) -> None:
+        """Parts from the others."""
+        if self.count > 1:
+            distributed.destroy_process_group()
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one that writes and speaks."""
+        return self.rank == 0
+
+    def wrap(self, network: nn.Module) -> nn.Module:
+        """The network, its gradients averaged over all processes."""
+        return DistributedDataParallel(network) if self.count > 1 else network
+
+    def most(self, *values: float) -> list[float]:
+        """The largest value of all processes, one by one."""
+        if self.count == 1:
+            return list(values)
+        tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(tensor, distributed.ReduceOp.MAX)
+        return [float(value) for value in tensor]
+
+    def mean(self, value: float) -> float:
+        """The mean of all processes."""
+        if self.count == 1:
+            return value
+        tensor = torch.tensor(value, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(tensor)
+        return tensor.item() / self.count

@@ -1,0 +1,164 @@
+"""A run's directory, which explains itself.
+
+``config.json`` says what was asked for, ``sessions.json`` on which machine, with which versions and
+commit, ``metrics.jsonl`` how it went, ``summary.json`` how it ended; ``checkpoints/`` has what is
+needed to go on, ``model.safetensors`` the weights at the end.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gridlstm.provenance import environment, write_json
+
+__all__ = ["RunDir", "RunError"]
+
+FORMAT = "gridlstm run 1"
+FREE = ("minutes", "checkpoint_minutes", "samples")
+"""Options that a run may be resumed with other values of: they say only when to stop or to save."""
+
+
+class RunError(RuntimeError):
+    """A directory that cannot be used as asked, and why."""
+
+
+class RunDir:
+    """The files of a run.
+
+    Args:
+        path: its directory.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+        self.model = path / "model.safetensors"
+
+    @classmethod
+    def open(cls, path: Path) -> "RunDir":
+        """A run that there is.
+
+        Raises:
+            RunError: if there is none.
+        """
+        run = cls(path)
+        run.config()
+        return run
+
+    @classmethod
+    def start(cls, path: Path, config: Mapping[str, Any], *, resume: bool) -> "RunDir":
+        """A new run, or with ``resume`` one that there is.
+
+        Args:
+            path: its directory.
+            config: the experiment's name and its ``options``.
+            resume: go on with the run, if there is one.
+
+        Raises:
+            RunError: if there is a run and it is not to be resumed, or with other options; if there is
+                something else; or if nothing can be written.
+        """
+        run = cls(path)
+        described = json.loads(json.dumps({"format": FORMAT, **config}))
+        if (path / "config.json").exists():
+            if not resume:
+                raise RunError(f"{path}: there is a run; --resume goes on with it, --out names another")
+            _check_same(path, run.config(), described)
+            return run
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunError(f"{path}: expected a run or nothing, got something else")
+        run._write("config.json", described)
+        return run
+
+    def config(self) -> dict[str, Any]:
+        """What was asked for."""
+        found = self._read("config.json")
+        if found.get("format") != FORMAT:
+            raise RunError(f"{self.path / 'config.json'}: expected a {FORMAT!r}, got something else")
+        return found
+
+    def begin(self, step: int, **details: object) -> None:
+        """Notes a session, and drops the metrics of steps that are yet to come again."""
+        self._write(
+            "metrics.jsonl",
+            [row for row in self.metrics() if row["step"] <= step],
+            lines=True,
+        )
+        sessions = self.sessions()
+        self._write("sessions.json", [*sessions, {"step": step, **details, **environment()}])
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """Machine, versions and commit of every session."""
+        try:
+            return list(json.loads((self.path / "sessions.json").read_text()))
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            raise RunError(f"{self.path / 'sessions.json'}: {error}") from error
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The rows of all evaluations. A line that a killed process left unfinished is none."""
+        try:
+            lines = (self.path / "metrics.jsonl").read_text().splitlines(keepends=True)
+        except FileNotFoundError:
+            return []
+        try:
+            return [json.loads(line) for line in lines if line.endswith("\n")]
+        except ValueError as error:
+            raise RunError(f"{self.path / 'metrics.jsonl'}: {error}") from error
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Adds a row to the metrics."""
+        try:
+            with (self.path / "metrics.jsonl").open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:
+            raise RunError(f"cannot write {self.path / 'metrics.jsonl'}: {error}") from error
+
+    def summary(self) -> dict[str, Any] | None:
+        """How the last session ended; ``None`` if it has not, or was killed."""
+        return self._read("summary.json") if (self.path / "summary.json").exists() else None
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """Notes how a session ended."""
+        self._write("summary.json", summary)
+
+    def note(self, name: str, content: object) -> None:
+        """Writes a further file of the run."""
+        self._write(name, content)
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            return dict(json.loads((self.path / name).read_text()))
+        except FileNotFoundError:
+            raise RunError(f"{self.path}: expected a run, got a place without {name}") from None
+        except (OSError, ValueError, TypeError) as error:
+            raise RunError(f"{self.path / name}: {error}") from error
+
+    def _write(self, name: str, content: Any, *, lines: bool = False) -> None:
+        path = self.path / name
+        try:
+            if lines:
+                beside = path.with_name(f".{name}.{os.getpid()}")
+                beside.write_text("".join(json.dumps(row) + "\n" for row in content))
+                beside.replace(path)
+            else:
+                write_json(path, content)
+        except OSError as error:
+            raise RunError(f"cannot write {path}: {error}") from error
+
+
+def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    if old["experiment"] != new["experiment"]:
+        raise RunError(f"{path}: expected a run of {new['experiment']}, got one of {old['experiment']}")
+    before, now = old["options"], new["options"]
+    free = [name for name in FREE if name != "samples" or now.get("schedule") == "constant"]
+    other = [
+        f"{name} was {before.get(name)}, now {now.get(name)}"
+        for name in sorted(before.keys() | now.keys())
+        if name not in free and before.get(name) != now.get(name)
+    ]
+    if other:
+        raise RunError(f"{path}: cannot be resumed with other options: {'; '.join(other)}")

@@ -1,0 +1,245 @@
+"""The training loop of all experiments. It knows none of them.
+
+Every random choice of an update is a function of the seed, the update's number and the process: which
+samples it takes, and what dropout drops. So a run that was stopped anywhere goes on from its last
+checkpoint as if it had never stopped, bit for bit, and there is no iterator or generator to store.
+"""
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from gridlstm.training.checkpoint import Checkpoint, load_newest, save
+from gridlstm.training.problem import Measures, Problem
+from gridlstm.training.processes import Processes
+from gridlstm.training.settings import Training
+
+__all__ = ["Observer", "Outcome", "Trainer", "TrainingError"]
+
+REASONS = ("solved", "samples", "minutes", "interrupted")
+OPTIMIZERS = {"adam": torch.optim.Adam, "adagrad": torch.optim.Adagrad, "sgd": torch.optim.SGD}
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on, and why."""
+
+
+class Observer(Protocol):
+    """Who is told how training goes, and may ask it to stop."""
+
+    def stepped(self, samples: int, loss: float) -> None:
+        """After every update."""
+
+    def evaluated(self, row: Measures) -> None:
+        """After every evaluation: measurements, samples, loss and the like."""
+
+    def interrupted(self) -> bool:
+        """Whether to stop now, with a checkpoint."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        reason: ``solved``; ``samples`` or ``minutes``, which are used up; or ``interrupted``.
+        samples: how many have been learnt from.
+        seconds: how long that took, over all sessions.
+        measures: those of the last evaluation.
+    """
+
+    reason: str
+    samples: int
+    seconds: float
+    measures: Measures
+
+
+class Trainer:
+    """A network in training, from its first update or from a checkpoint.
+
+    Args:
+        problem: what is to be learnt.
+        settings: how.
+        folder: where checkpoints are, and go.
+        processes: those that share the work.
+
+    Raises:
+        TrainingError: if the batch cannot be shared out evenly.
+        CheckpointError: if there are checkpoints, but none that can be read.
+    """
+
+    def __init__(
+        self, problem: Problem, settings: Training, folder: Path, processes: Processes | None = None
+    ) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.folder = folder
+        self.processes = processes or Processes()
+        if settings.batch % self.processes.count:
+            raise TrainingError(
+                f"batch: expected a multiple of the {self.processes.count} processes, "
+                f"got {settings.batch}"
+            )
+        torch.manual_seed(settings.seed)
+        self.network = problem.network().to(self.processes.device)
+        self.optimizer = OPTIMIZERS[settings.optimizer](self.network.parameters(), lr=settings.rate)
+        self.step = 0
+        self.seconds = 0.0
+        self.losses: list[float] = []
+        self.measures: Measures = {}
+        self._saved = -1
+        found = load_newest(folder)
+        if found is not None:
+            self._restore(found)
+        self._parallel = self.processes.wrap(self.network)
+
+    @property
+    def samples(self) -> int:
+        """How many samples have been learnt from."""
+        return self.step * self.settings.batch
+
+    def run(self, observer: Observer) -> Outcome:
+        """Trains until solved, interrupted, or samples or minutes are used up.
+
+        Raises:
+            TrainingError: if the loss is no number any more; the last checkpoint is from before that.
+            CheckpointError: if a checkpoint cannot be written.
+        """
+        started = last_save = last_step = time.monotonic()
+        while (reason := self._reason(observer, time.monotonic() - started)) is None:
+            if time.monotonic() - last_save > 60 * self.settings.checkpoint_minutes:
+                self.save()
+                last_save = time.monotonic()
+            loss = self._update()
+            self.step += 1
+            self.losses.append(loss)
+            now = time.monotonic()
+            self.seconds, last_step = self.seconds + now - last_step, now
+            observer.stepped(self.samples, loss)
+            if self._evaluations(self.samples) > self._evaluations(self.samples - self.settings.batch):
+                observer.evaluated(self._evaluate(self._evaluations(self.samples)))
+        if reason == "samples" and self.losses:  # The last word, unless it has been said.
+            observer.evaluated(self._evaluate(self._evaluations(self.samples) + 1))
+            reason = self._reason(observer, 0.0) or reason
+        self.save()
+        return Outcome(reason, self.samples, self.seconds, self.measures)
+
+    def save(self) -> None:
+        """Writes a checkpoint, unless there is one of this step."""
+        if self.processes.first and self._saved != self.step:
+            save(self.folder, self._checkpoint())
+            self._saved = self.step
+
+    def _reason(self, observer: Observer, seconds: float) -> str | None:
+        """Why to stop, if there is a reason. Processes agree on it: they stop together."""
+        settings = self.settings
+        reasons = (
+            bool(self.measures) and self.problem.solved(self.measures),
+            self.samples >= settings.samples,
+            settings.minutes is not None and seconds > 60 * settings.minutes,
+            observer.interrupted(),
+        )
+        agreed = self.processes.most(*reasons)
+        return next((name for name, yes in zip(REASONS, agreed, strict=True) if yes), None)
+
+    def _update(self) -> float:
+        """One update; the mean loss of all processes."""
+        settings, rank = self.settings, self.processes.rank
+        share = settings.batch // self.processes.count
+        torch.manual_seed((settings.seed << 32) + self.step * self.processes.count + rank)
+        for group in self.optimizer.param_groups:
+            group["lr"] = settings.rate * self._rate_factor()
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(self.processes.device.type, torch.bfloat16, enabled=settings.bfloat16):
+            loss = self.problem.loss(self._parallel, self.samples + rank * share, share)
+        loss.backward()
+        value = self.processes.mean(loss.item())
+        norm = nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip or math.inf)
+        if not math.isfinite(value) or not bool(norm.isfinite()):
+            raise TrainingError(
+                f"step {self.step + 1}: the loss is {value}, the gradient's norm {norm.item()}; the "
+                f"last checkpoint is that of step {max(self._saved, 0)}"
+            )
+        self.optimizer.step()
+        return value
+
+    def _rate_factor(self) -> float:
+        """What the schedule makes of the learning rate at this step."""
+        settings, done = self.settings, self.samples + self.settings.batch
+        factor = min(1.0, done / settings.warmup) if settings.warmup else 1.0
+        left = max(0.0, 1 - self.samples / settings.samples)
+        if settings.schedule == "linear":
+            factor *= left
+        elif settings.schedule == "cosine":
+            factor *= (1 - math.cos(math.pi * left)) / 2
+        return factor
+
+    def _evaluations(self, samples: int) -> int:
+        return samples // self.settings.evaluate_every
+
+    def _evaluate(self, number: int) -> Measures:
+        """Measurements of the network as it is, and the loss since the last ones."""
+        self.network.eval()
+        with torch.no_grad():
+            self.measures = self.problem.evaluate(self.network, number)
+        self.network.train()
+        row = {
+            "samples": self.samples,
+            "step": self.step,
+            "seconds": round(self.seconds, 3),
+            "loss": sum(self.losses) / len(self.losses),
+            **self.measures,
+        }
+        self.losses = []
+        return row
+
+    def _checkpoint(self) -> Checkpoint:
+        tensors = {f"network.{name}": t for name, t in _tensors(self.network).items()}
+        tensors |= {f"carried.{name}": t for name, t in self.problem.carried().items()}
+        scalars: dict[str, Any] = {}
+        for number, values in self.optimizer.state_dict()["state"].items():
+            for name, value in values.items():
+                if isinstance(value, Tensor):
+                    tensors[f"optimizer.{number}.{name}"] = value
+                else:
+                    scalars[f"{number}.{name}"] = value
+        state = {
+            "seconds": self.seconds,
+            "losses": self.losses,
+            "measures": self.measures,
+            "optimizer": scalars,
+        }
+        return Checkpoint(self.step, tensors, state)
+
+    def _restore(self, found: Checkpoint) -> None:
+        with torch.no_grad():
+            for name, tensor in _tensors(self.network).items():
+                tensor.copy_(found.tensors[f"network.{name}"])
+        states: dict[int, dict[str, Any]] = {}
+        for place, tensor in found.tensors.items():
+            kind, _, rest = place.partition(".")
+            if kind == "optimizer":
+                number, _, name = rest.partition(".")
+                states.setdefault(int(number), {})[name] = tensor
+        for place, value in found.state["optimizer"].items():
+            number, _, name = place.partition(".")
+            states.setdefault(int(number), {})[name] = value
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": states, "param_groups": groups})
+        prefix = "carried."
+        carried = {n.removeprefix(prefix): t for n, t in found.tensors.items() if n.startswith(prefix)}
+        self.problem.carry(carried)
+        self.step = self._saved = found.step
+        self.seconds = found.state["seconds"]
+        self.losses = list(found.state["losses"])
+        self.measures = dict(found.state["measures"])
+
+
+def _tensors(network: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers, each once, however often it is shared."""
+    return {**dict(network.named_parameters()), **dict(network.named_buffers())}

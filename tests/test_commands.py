@@ -1,0 +1,380 @@
+"""The commands as a user runs them: train, evaluate, draw, list; and what they say when they fail."""
+
+import json
+import os
+import pty
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+import types
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from gridlstm.cli import main
+from gridlstm.experiments.options import EXPERIMENTS
+from gridlstm.experiments.problems import make_problem
+from gridlstm.figures.memories import counting_neurons
+from gridlstm.models.deep import DeepGridLSTM
+
+COMMAND = [sys.executable, "-c", "from gridlstm.cli import main; main()"]
+
+
+@pytest.fixture
+def gridlstm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs a command in this process: exit code, output, errors."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["gridlstm", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stopped:
+            code = stopped.code or 0
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def is_picture(path: Path) -> bool:
+    """Whether it opens as an image on which something is drawn."""
+    svg = path.with_suffix(".svg").read_text()
+    pixels = matplotlib.image.imread(path.with_suffix(".png"))
+    return "<svg" in svg and "<path" in svg and float(np.std(pixels)) > 0.01
+
+
+@pytest.mark.parametrize("experiment", ["memorization", "addition", "parity"])
+def test_smoke(gridlstm, tmp_path: Path, experiment: str) -> None:
+    run = tmp_path / "run"
+    code, output, _ = gridlstm("train", experiment, "--preset", "smoke", "--out", run)
+    assert code == 0
+    *rows, last = (json.loads(line) for line in output.splitlines())
+    assert rows == [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert {"samples", "loss", "accuracy", "whole", "seconds", "step"} <= rows[0].keys()
+    assert last["end"]["reason"] in ("solved", "samples")
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    assert load_file(run / "model.safetensors")
+
+    code, output, _ = gridlstm("eval", run, "--samples", 250)
+    assert code == 0
+    found = json.loads(output)
+    assert found["samples"] == 250
+    assert abs(found["accuracy"] - rows[-1]["accuracy"]) < 0.3
+    assert json.loads((run / "evaluation.json").read_text())["environment"]["machine"]
+
+    kinds = ["curve", "depth", *(["solutions", "memories"] if experiment == "parity" else [])]
+    for kind in kinds:
+        assert gridlstm("plot", run, "--kind", kind, "--out", tmp_path / f"{kind}.v2")[0] == 0
+        assert is_picture(tmp_path / f"{kind}.png")
+
+    code, output, _ = gridlstm("list", "--folder", tmp_path)
+    assert code == 0
+    assert last["end"]["reason"] in output
+
+    assert gridlstm("collect", run, "--out", tmp_path / "kept.json")[0] == 0
+    (kept,) = json.loads((tmp_path / "kept.json").read_text())["runs"]
+    assert kept["options"]["layers"] == EXPERIMENTS[experiment]["smoke"].layers
+    assert kept["evaluation"]["accuracy"] == found["accuracy"]
+    assert kept["sessions"][0]["versions"]["torch"] == torch.__version__
+    assert kept["curve"][-1]["samples"] == last["end"]["samples"]
+
+
+@pytest.mark.parametrize("network", ["untied-grid", "tied-stacked", "untied-stacked"])
+def test_networks_of_the_recurrent_comparison(gridlstm, tmp_path: Path, network: str) -> None:
+    options = ("--preset", "smoke", "--samples", 300, "--evaluate-every", 300, "--network", network)
+    assert gridlstm("train", "memorization", *options, "--out", tmp_path / "run")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "network", ["untied-grid", "tied-tanh", "untied-tanh", "tied-relu", "untied-relu"]
+)
+def test_networks_of_the_parity_comparison(gridlstm, tmp_path: Path, network: str) -> None:
+    options = ("--preset", "smoke", "--samples", 300, "--evaluate-every", 300, "--network", network)
+    assert gridlstm("train", "parity", *options, "--no-signs", "--out", tmp_path / "run")[0] == 0
+    if network != "untied-grid":
+        code, _, errors = gridlstm("plot", tmp_path / "run", "--kind", "memories")
+        assert code == 2
+        assert "expected a 1-LSTM trained on parity" in errors
+
+
+def test_networks_have_the_sizes_of_the_paper() -> None:
+    """Tied 2-LSTM, 64 symbols and a blank, d = 100: projections, weights, scores."""
+    network = make_problem(EXPERIMENTS["memorization"]["paper"]).network()
+    projection, weights, scores = 65 * 200 + 200, 2 * (200 * 400 + 400), 200 * 65 + 65
+    assert sum(p.numel() for p in network.parameters()) == projection + weights + scores
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["train", "parity", "--layer", "3"], "--layer.*perhaps you meant --layers"),
+        (["train", "parity", "--layers", "0"], "^gridlstm: layers: expected at least 1, got 0$"),
+        (["train", "parity", "--layers", "x"], "--layers.*'x'"),
+        (["train", "parity", "--network", "cnn"], "'cnn'.*tied-grid"),
+        (["train", "parity", "--rate", "0"], "^gridlstm: rate: expected more than 0, got 0.0$"),
+        (["train", "parity", "--threads", "0"], "^gridlstm: threads: expected at least 1, got 0$"),
+        (["train", "parity", "--show", "-1"], "^gridlstm: show: expected at least 0, got -1$"),
+        (["train", "parity", "--preset", "huge"], "'huge'.*'smoke', 'laptop', 'paper'"),
+        (["train", "parity", "--preset"], "--preset"),
+        (["train", "chess"], "chess"),
+        (["train"], "memorization, addition, parity"),
+        ([], "train, eval, plot, list, collect, bench"),
+        (["plot"], "^gridlstm: RUN: expected the directory of at least one run, got none$"),
+        (["collect"], "^gridlstm: RUN: expected the directory of at least one run, got none$"),
+        (["plot", "x", "--neurons", "0"], "neurons: expected at least 1, got 0"),
+        (["plot", "x", "--thresholds", "2"], "thresholds: expected more than 0 and at most 1, got 2"),
+        (["eval", "x", "--samples", "0"], "samples: expected at least 1, got 0"),
+        (
+            ["eval", "nowhere"],
+            "^gridlstm eval: nowhere: expected a run, got a place without config.json$",
+        ),
+    ],
+)
+def test_one_line_says_what_is_wrong(gridlstm, arguments: list[str], line: str) -> None:
+    code, output, errors = gridlstm(*arguments)
+    assert code == 2
+    assert not output
+    assert errors.count("\n") == 1
+    assert re.search(line, errors.strip()), errors
+
+
+def test_help_shows_the_defaults_of_the_preset(gridlstm) -> None:
+    for preset, layers in (("smoke", 3), ("paper", 25)):
+        code, output, _ = gridlstm("train", "parity", "--preset", preset, "--help")
+        assert code == 0
+        assert f"Layers of depth. (default: {layers})" in output
+    assert "(default: 25)" in gridlstm("train", "parity", "--preset=paper", "--help")[1]
+
+
+def test_show(gridlstm) -> None:
+    code, output, _ = gridlstm("train", "addition", "--preset", "smoke", "--show", 2)
+    assert code == 0
+    lines = output.splitlines()
+    assert len(lines) == 4
+    assert [line.split()[0] for line in lines] == ["input", "target"] * 2
+    a, b = (int(lines[0].split()[place]) for place in (2, 4))
+    result = [symbol for symbol in lines[1].split()[1:] if symbol != "-"]
+    assert int("".join(result)) == a + b
+
+
+def test_a_run_of_another_configuration_is_not_resumed(gridlstm, tmp_path: Path) -> None:
+    options = ("train", "parity", "--preset", "smoke", "--samples", 100, "--out", tmp_path)
+    assert gridlstm(*options)[0] == 0
+    code, _, errors = gridlstm(*options)
+    assert (code, errors.count("\n")) == (2, 1)
+    code, _, errors = gridlstm(*options, "--resume", "--hidden", 17)
+    assert code == 2
+    assert errors.endswith("cannot be resumed with other options: hidden was 16, now 17\n")
+    code, output, _ = gridlstm("train", "parity", "--out", tmp_path, "--resume", "--samples", 200)
+    assert code == 0
+    assert json.loads(output.splitlines()[-1])["end"]["samples"] == 200
+
+
+def test_a_run_goes_on_where_it_was_stopped(gridlstm, tmp_path: Path) -> None:
+    """In parts of some milliseconds: the same weights as in one go, and the same curve."""
+    options = ("train", "memorization", "--preset", "smoke", "--evaluate-every", 300, "--seed", 5)
+    assert gridlstm(*options, "--out", tmp_path / "whole")[0] == 0
+    for _ in range(60):
+        limit = ("--minutes", 0.003, "--out", tmp_path / "parts", "--resume")
+        code, output, _ = gridlstm(*options, *limit)
+        assert code == 0
+        if json.loads(output.splitlines()[-1])["end"]["reason"] != "minutes":
+            break
+    whole, parts = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+    assert len(json.loads((tmp_path / "parts" / "sessions.json").read_text())) > 1
+    rows = [
+        [
+            {**json.loads(line), "seconds": 0}
+            for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()
+        ]
+        for name in ("whole", "parts")
+    ]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_a_checkpoint(gridlstm, tmp_path: Path, number: signal.Signals) -> None:
+    run = tmp_path / "run"
+    options = ["train", "parity", "--preset", "smoke", "--samples", str(10**8), "--seed", "1"]
+    options += ["--rate", "1e-9", "--evaluate-every", "1500"]
+    process = subprocess.Popen(
+        [*COMMAND, *options, "--out", str(run)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    json.loads(process.stdout.readline())  # It is under way.
+    process.send_signal(number)
+    rest = process.stdout.read().splitlines()
+    assert process.wait(60) == 128 + number
+    ended = json.loads(rest[-1])["end"]
+    assert ended["reason"] == "interrupted"
+    (checkpoint,) = (run / "checkpoints").iterdir()
+    assert checkpoint.name == f"step-{ended['samples'] // 15}"
+    # What is left of a run without an end can be evaluated, too.
+    (run / "model.safetensors").unlink()
+    assert gridlstm("eval", run, "--samples", 100)[0] == 0
+
+
+def test_kill_and_resume_from_the_command_line(tmp_path: Path) -> None:
+    options = ["train", "memorization", "--preset", "smoke", "--length", "4", "--samples", "3000"]
+    options += ["--checkpoint-minutes", "0.001"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run([*COMMAND, *options, "--out", str(whole)], check=True, capture_output=True)
+    for kill in range(3):
+        process = subprocess.Popen(
+            [*COMMAND, *options, "--out", str(killed), "--resume"], stdout=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            if len(list((killed / "checkpoints").glob("step-*"))) == 2:
+                time.sleep(0.05 * kill)
+                break
+            time.sleep(0.01)
+        process.kill()
+        process.wait(60)
+    again = [*COMMAND, "train", "memorization", "--out", str(killed), "--resume"]
+    subprocess.run(again, check=True, capture_output=True)
+    a, b = (load_file(path / "model.safetensors") for path in (whole, killed))
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_a_loss_that_is_no_number(gridlstm, tmp_path: Path) -> None:
+    options = ("--preset", "smoke", "--rate", 1e30, "--clip", "None", "--optimizer", "sgd")
+    code, _, errors = gridlstm("train", "parity", *options, "--out", tmp_path / "run")
+    assert code == 1
+    assert errors.startswith("gridlstm train: step ")
+    assert "the loss is" in errors
+
+
+def test_no_place_to_write(gridlstm, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, _, errors = gridlstm(
+        "train", "parity", "--preset", "smoke", "--out", tmp_path / "file" / "run"
+    )
+    assert code == 2
+    assert errors.count("\n") == 1
+    assert "cannot write" in errors
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """No file may grow beyond some size: a message, the earlier checkpoint as it was, and on."""
+    run = tmp_path / "run"
+    options = ["train", "parity", "--preset", "smoke", "--rate", "1e-9", "--out", str(run), "--resume"]
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    subprocess.run([*COMMAND, *options, "--samples", "300"], check=True, capture_output=True)
+    before = {path: path.read_bytes() for path in (run / "checkpoints").rglob("*") if path.is_file()}
+    longer = [*COMMAND, *options, "--samples", "600"]
+    failed = subprocess.run(longer, preexec_fn=limit, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr.count("\n") == 1
+    assert "cannot write checkpoint" in failed.stderr
+    assert "File too large" in failed.stderr
+    after = {path: path.read_bytes() for path in (run / "checkpoints").rglob("*") if path.is_file()}
+    assert after == before
+    done = subprocess.run(longer, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1])["end"]["samples"] == 600
+
+
+def test_tensorboard_where_it_is_installed(
+    gridlstm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+
+    class SummaryWriter:
+        def __init__(self, folder: str, purge_step: int) -> None:
+            written.append((folder, purge_step))
+
+        def add_scalar(self, name: str, value: float, samples: int) -> None:
+            written.append((name, value, samples))
+
+        def close(self) -> None:
+            written.append("closed")
+
+    fake = types.SimpleNamespace(SummaryWriter=SummaryWriter)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", fake)
+    monkeypatch.setattr("gridlstm.training.reporter.find_spec", lambda name: name == "tensorboard")
+    options = ("--preset", "smoke", "--samples", 150, "--evaluate-every", 75, "--rate", 1e-9)
+    assert gridlstm("train", "parity", *options, "--out", tmp_path / "run")[0] == 0
+    assert written[0] == (str(tmp_path / "run" / "tensorboard"), 1)
+    assert {name for name, _, samples in written[1:-1] if samples == 150} == {
+        "seconds",
+        "loss",
+        "accuracy",
+        "whole",
+    }
+    assert written[-1] == "closed"
+
+
+def test_foreign_weights_are_refused(gridlstm, tmp_path: Path) -> None:
+    options = ("--preset", "smoke", "--samples", 15, "--out", tmp_path / "run")
+    assert gridlstm("train", "parity", *options)[0] == 0
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"\x80\x04pickle")
+    code, _, errors = gridlstm("eval", tmp_path / "run")
+    assert code == 2
+    assert "model.safetensors" in errors
+
+
+def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    options = ["train", "memorization", "--preset", "smoke", "--minutes", "0.02", "--samples", "99999"]
+    options += ["--length", "12", "--out", str(tmp_path / "run")]
+    environment = {**os.environ, "COLUMNS": "160", "TERM": "xterm"}
+    process = subprocess.Popen([*COMMAND, *options], stdout=follower, env=environment)
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            part = os.read(leader, 1 << 16)
+        except OSError:
+            break
+        if not part:
+            break
+        seen += part
+    os.close(leader)
+    assert process.wait(60) == 0
+    text = seen.decode()
+    assert "samples/s" in text
+    assert "loss" in text
+    assert "Go on with: gridlstm train memorization" in text
+    assert '{"samples"' not in text
+
+
+def test_counting_neurons_are_found() -> None:
+    """A neuron that was made to count is the first that is chosen."""
+    problem = make_problem(EXPERIMENTS["parity"]["smoke"])
+    torch.manual_seed(0)
+    network = problem.network()
+    assert isinstance(network.body, DeepGridLSTM)
+    with torch.no_grad():
+        weight, bias = network.body.grid.weights_of("depth")
+        made = 5
+        rows = [gate * 16 + made for gate in range(4)]
+        weight[..., rows, :] = 0
+        bias[..., rows] = torch.tensor([20.0, 20.0, 0.0, 0.5])  # Update, forget, output, candidate.
+        for part in (network.body.projection.linear.weight, network.body.projection.linear.bias):
+            part[16 + made] = 0
+    assert counting_neurons(network, 8, 3)[0] == made
+
+
+def test_memories_of_any_string(gridlstm, tmp_path: Path) -> None:
+    options = ("--preset", "smoke", "--samples", 15, "--out", tmp_path / "run")
+    assert gridlstm("train", "parity", *options)[0] == 0
+    plot = ("plot", tmp_path / "run", "--kind", "memories")
+    assert gridlstm(*plot, "--input", "01100110", "--neurons", 4)[0] == 0
+    assert is_picture(tmp_path / "run" / "memories.png")
+    for wrong in ("0110", "01100112"):
+        code, _, errors = gridlstm(*plot, "--input", wrong)
+        assert (code, errors) == (
+            2,
+            f"gridlstm plot: --input: expected 8 bits, 0 or 1, got '{wrong}'\n",
+        )

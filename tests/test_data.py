@@ -1,0 +1,117 @@
+"""The algorithmic tasks: functions of seed and number, split without overlap, in the paper's format."""
+
+import numpy as np
+import pytest
+
+from gridlstm.data.draw import draw
+from gridlstm.data.tasks import BLANK, Addition, Memorization, Parity, Task
+
+TASKS: list[Task] = [Addition(15), Addition(2), Addition(1), Memorization(20, 64), Parity(20)]
+SMALLEST: list[Task] = [
+    Parity(7),
+    Memorization(1, 81),
+    Memorization(2, 9),
+    Memorization(3, 5),
+    Memorization(4, 3),
+    Memorization(7, 2),
+]
+each_task = pytest.mark.parametrize("task", [*TASKS, *SMALLEST], ids=repr)
+
+
+def number(digits: np.ndarray) -> int:
+    return int("".join(str(digit) for digit in digits))
+
+
+def test_numbers_are_uniform_and_independent() -> None:
+    found = draw(3, np.arange(20_000), 6, 2, 9)
+    counts = np.stack([np.bincount(column, minlength=9)[2:] for column in found.T])
+    assert found.min() == 2
+    assert found.max() == 8
+    np.testing.assert_allclose(counts / 20_000, 1 / 7, atol=0.012)
+    correlation = np.corrcoef(np.concatenate([found, draw(4, np.arange(20_000), 6, 2, 9)], 1).T)
+    assert np.abs(correlation - np.eye(12)).max() < 0.03
+    following = np.corrcoef(found[:-1, 0], found[1:, 0])[0, 1]
+    assert abs(following) < 0.03
+
+
+def test_seeds_and_streams_differ() -> None:
+    numbers = np.arange(50)
+    rows = {draw(s, numbers, 8, 0, 100, stream=t).tobytes() for s in range(5) for t in range(5)}
+    assert len(rows) == 25
+
+
+@each_task
+def test_a_sample_depends_only_on_seed_and_number(task: Task) -> None:
+    whole = task.draw(5, 0, 40)
+    part = task.draw(5, 17, 9)
+    for all_of_them, some in zip(whole, part, strict=True):
+        np.testing.assert_array_equal(some, all_of_them[17:26])
+
+
+@each_task
+@pytest.mark.parametrize("seeds", [(0, 0), (0, 1), (3, 2)])
+def test_training_never_draws_what_is_held_out(task: Task, seeds: tuple[int, int]) -> None:
+    def contents(seed: int, held_out: bool) -> set[bytes]:
+        return {row.tobytes() for row in task.draw(seed, 0, 3000, held_out=held_out).inputs}
+
+    training, held_out = contents(seeds[0], False), contents(seeds[1], True)
+    assert training
+    assert held_out
+    assert not training & held_out
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3, 15])
+def test_addition_adds(digits: int) -> None:
+    n = digits
+    samples = Addition(n).draw(0, 0, 500)
+    assert samples.inputs.shape == samples.targets.shape == (500, 3 * n + 4)
+    lengths = set()
+    for inputs, targets, scored in zip(*samples, strict=True):
+        a, b = inputs[1 : n + 1] - 1, inputs[n + 2 : 2 * n + 2] - 1
+        assert a[0] > 0
+        assert b[0] > 0
+        result = str(number(a) + number(b))
+        lengths.add(len(result))
+        shown = [Addition(n).show(symbol) for symbol in targets]
+        expected = ["-"] * (2 * n + 2) + list(result)
+        assert shown == expected + ["-"] * (3 * n + 4 - len(expected))
+        assert scored.sum() == len(result)
+        assert (inputs[[0, n + 1, *range(2 * n + 2, 3 * n + 4)]] == BLANK).all()
+    assert lengths == {n, n + 1}
+
+
+def test_memorization_repeats() -> None:
+    samples = Memorization(20, 64).draw(0, 0, 300)
+    assert samples.inputs.shape == (300, 42)
+    np.testing.assert_array_equal(samples.inputs[:, 1:21], samples.targets[:, 21:41])
+    assert set(np.unique(samples.inputs[:, 1:21])) == set(range(1, 65))
+    assert (samples.targets[:, :21] == BLANK).all()
+    assert samples.scored.sum() == 300 * 20
+
+
+def test_parity_is_that_of_the_bits() -> None:
+    samples = Parity(31).draw(0, 0, 1000)
+    assert samples.inputs.shape == (1000, 31)
+    np.testing.assert_array_equal(samples.targets[:, 0], samples.inputs.sum(1) & 1)
+    assert 0.45 < samples.targets.mean() < 0.55
+
+
+def test_a_task_too_small_to_hold_anything_out_says_so() -> None:
+    with pytest.raises(ValueError, match="none of the few contents is held out: expected a task with"):
+        Memorization(1, 2).draw(0, 0, 5, held_out=True)
+
+
+@pytest.mark.parametrize(
+    ("task", "inputs", "targets"),
+    [
+        (Addition(2), "- 5 0 - 9 9 - - - -", "- - - - - - 1 4 9 -"),
+        (Addition(2), "- 1 0 - 1 1 - - - -", "- - - - - - 2 1 - -"),
+        (Memorization(2), "- 64 1 - - -", "- - - 64 1 -"),
+        (Parity(4), "1 0 1 1", "1"),
+    ],
+)
+def test_notation(task: Task, inputs: str, targets: str) -> None:
+    numbers = [int(symbol) for symbol in inputs.split() if symbol != "-"]
+    found = task.encode(np.array([numbers]))
+    assert " ".join(task.show(symbol) for symbol in found.inputs[0]) == inputs
+    assert " ".join(task.show(symbol) for symbol in found.targets[0]) == targets

@@ -1,0 +1,78 @@
+"""Several processes: they learn what one with the joint batch learns, and survive each other."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+OPTIONS = [
+    "train", "memorization", "--preset", "smoke", "--batch", "16", "--evaluate-every", "160",
+    "--samples", "3200", "--length", "4",
+]  # fmt: skip
+
+
+def torchrun(*arguments: str, restarts: int = 0) -> list[str]:
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    return [*launch, f"--max-restarts={restarts}", "-m", "gridlstm", *arguments]
+
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+
+
+def rows(run: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    alone = [sys.executable, "-m", "gridlstm", *OPTIONS, "--out", str(one)]
+    subprocess.run(alone, check=True, capture_output=True, env=ENVIRONMENT)
+    subprocess.run(
+        torchrun(*OPTIONS, "--out", str(two)), check=True, capture_output=True, env=ENVIRONMENT
+    )
+    a, b = rows(one), rows(two)
+    assert [row["samples"] for row in a] == [row["samples"] for row in b]
+    assert [row["loss"] for row in b] == pytest.approx([row["loss"] for row in a], rel=1e-3)
+    assert a[-1]["loss"] < 0.7 * a[0]["loss"]
+    x, y = (load_file(run / "model.safetensors") for run in (one, two))
+    assert all((x[name] - y[name]).abs().max() < 0.05 for name in x)
+    assert json.loads((two / "sessions.json").read_text())[0]["processes"] == 2
+
+
+def test_a_killed_process_is_replaced(tmp_path: Path) -> None:
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    options = [*OPTIONS, "--checkpoint-minutes", "0.001"]
+    process = subprocess.Popen(
+        torchrun(*options, "--out", str(run), "--resume", restarts=3),
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list((run / "checkpoints").glob("step-*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    victim = _child(process.pid)
+    os.kill(victim, signal.SIGKILL)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert json.loads(output.splitlines()[-1])["end"]["samples"] == 3200
+    sessions = json.loads((run / "sessions.json").read_text())
+    assert len(sessions) == 2
+    assert sessions[1]["step"] > 0
+    subprocess.run(
+        torchrun(*OPTIONS, "--out", str(whole)), check=True, capture_output=True, env=ENVIRONMENT
+    )
+    assert [row["loss"] for row in rows(run)] == [row["loss"] for row in rows(whole)]
+
+
+def _child(parent: int) -> int:
+    """The second worker of the launcher."""
+    found = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return int(found[-1])
