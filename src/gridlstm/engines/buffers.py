@@ -15,7 +15,7 @@ __all__ = ["Buffers", "Call", "Gradients", "Keep", "Rows", "make_buffers", "make
 
 Keep = Literal["all", "part", "two", "one"]
 
-PARTS = 8
+PARTS = 16
 """Into how many parts a grid is cut where only a part of the gates is kept."""
 
 
