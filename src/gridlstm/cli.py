@@ -111,12 +111,15 @@ def _value(arguments: Sequence[str], name: str) -> str | None:
 
 
 def _one_line(box: str) -> str:
-    """The message in one of tyro's boxes, and the options that may have been meant."""
-    lines = [line.strip("│ ") for line in box.splitlines()]
-    lines = [line for line in lines if not line.startswith(("╭", "╰"))]
-    end = next((k for k, line in enumerate(lines) if set(line) == {"─"}), len(lines))
-    message = re.sub(r"^Error parsing [\w.-]+: (?=\w+: )", "", " ".join(lines[:end]))
-    meant = dict.fromkeys(re.findall(r"^--[\w-]+", "\n".join(lines[end:]), re.MULTILINE))
-    if "Perhaps you meant:" in lines and meant:
-        message += f"; perhaps you meant {' or '.join(meant)}"
-    return message
+    """The message in one of tyro's boxes, and the options that may have been meant.
+
+    A box has a title and sections with lines between them; where the terminal has no characters for a
+    frame, the title is a section of its own.
+    """
+    lines = [line.strip("│| ") for line in box.splitlines() if not line.startswith(("╭", "╰"))]
+    sections = re.split(r"\n[─-]{3,}\n", "\n".join(lines))
+    message, *rest = sections if "╭" in box else sections[1:]
+    message = re.sub(r"^Error parsing [\w.-]+: (?=\w+: )", "", " ".join(message.split()))
+    hints = next((section for section in rest if section.startswith("Perhaps you meant")), "")
+    meant = dict.fromkeys(re.findall(r"^--[\w-]+", hints, re.MULTILINE))
+    return f"{message}; perhaps you meant {' or '.join(meant)}" if meant else message

@@ -37,8 +37,14 @@ class Processes:
         if count <= 1:
             return cls(device=own)
         backend = "nccl" if device == "cuda" else "gloo"
-        distributed.init_process_group(backend, timeout=timedelta(minutes=10))
-        return cls(distributed.get_rank(), count, own)
+        store, rank, _ = next(distributed.rendezvous("env://"))
+        # After a restart the store still has the addresses of processes that are gone.
+        store = distributed.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
+        timeout = timedelta(minutes=10)
+        distributed.init_process_group(
+            backend, store=store, rank=rank, world_size=count, timeout=timeout
+        )
+        return cls(rank, count, own)
 
     def leave(self) -> None:
         """Parts from the others."""
