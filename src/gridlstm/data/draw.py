@@ -20,7 +20,7 @@ ATTEMPTS = 4096
 """Draws after which a content of one side must have been found, if there is one."""
 
 
-def mix(words: Words | np.uint64) -> Words:
+def mix(words: Words) -> Words:
     """A bijection of 64-bit words under which every bit depends on all others (SplitMix64)."""
     with np.errstate(over="ignore"):
         words = words + np.uint64(0x9E3779B97F4A7C15)
@@ -37,7 +37,7 @@ def draw(seed: int, samples: Ints, width: int, low: int, high: int, stream: int 
     >>> bool((draw(0, np.array([7]), 5, 0, 10) == draw(0, np.arange(9), 5, 0, 10)[7]).all())
     True
     """
-    own = mix(mix(mix(np.uint64(seed)) ^ np.uint64(stream)) ^ samples.astype(np.uint64))
+    own = mix(mix(mix(np.full(1, seed, np.uint64)) ^ np.uint64(stream)) ^ samples.astype(np.uint64))
     words = mix(own[:, None] ^ mix(np.arange(width, dtype=np.uint64)))
     # The upper half as a fraction of 2^32; its bias is below high / 2^32.
     fraction = (words >> np.uint64(32)) * np.uint64(high - low)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import torch
 from torch import distributed, nn
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 __all__ = ["Processes"]
@@ -37,9 +38,10 @@ class Processes:
         if count <= 1:
             return cls(device=own)
         backend = "nccl" if device == "cuda" else "gloo"
-        store, rank, _ = next(distributed.rendezvous("env://"))
+        store, rank, _ = next(rendezvous("env://"))
         # After a restart the store still has the addresses of processes that are gone.
-        store = distributed.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = distributed.PrefixStore(attempt, store)  # type: ignore[attr-defined]
         timeout = timedelta(minutes=10)
         distributed.init_process_group(
             backend, store=store, rank=rank, world_size=count, timeout=timeout
