@@ -6,8 +6,12 @@ INSTALLED := $(VENV)/.installed
 
 .PHONY: run test lint check readme clean
 
-run: $(INSTALLED)  ## train a small tied 2-LSTM until it is solved
-	$(BIN)/python examples/copy_symbols.py
+RUN := runs/memorization
+
+run: $(INSTALLED)  ## train a tied 2-LSTM to memorize until it is solved, evaluate it, draw its learning curve
+	$(BIN)/gridlstm train memorization --preset laptop --out $(RUN) --resume
+	$(BIN)/gridlstm eval $(RUN)
+	$(BIN)/gridlstm plot $(RUN)
 
 test: lint check  ## everything that CI runs
 

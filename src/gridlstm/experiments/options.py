@@ -108,17 +108,18 @@ class Parity:
 
 Experiment = Memorization | Addition | Parity
 
+_fast = Training(rate=3e-3)
 _brief = Training(samples=6000, evaluate_every=1500, rate=1e-2)
 
 EXPERIMENTS: dict[str, dict[str, Experiment]] = {
     "memorization": {
         "smoke": Memorization(length=2, vocabulary=10, layers=2, hidden=16, training=_brief),
-        "laptop": Memorization(layers=16),
+        "laptop": Memorization(layers=16, forget_bias=4.0, training=_fast),
         "paper": Memorization(),
     },
     "addition": {
         "smoke": Addition(digits=1, layers=2, hidden=16, training=_brief),
-        "laptop": Addition(digits=6, layers=10, hidden=128),
+        "laptop": Addition(digits=6, layers=10, hidden=128, forget_bias=4.0, training=_fast),
         "paper": Addition(),
     },
     "parity": {
