@@ -1,4 +1,4 @@
-"""Writes the tables of README.md from the files in results/: ``make readme``.
+"""Writes the tables of README.md and of docs/ from the files in results/: ``make readme``.
 
 A table stands between ``<!-- NAME -->`` and ``<!-- end of NAME -->``. No number there is written by
 hand, and a test compares.
@@ -65,15 +65,41 @@ PAPER = {
 UNITS = {"memorization": "symbols", "addition": "digits", "parity": "bits"}
 
 
+def collected(pattern: str) -> list[dict[str, Any]]:
+    """The runs in files that ``gridlstm collect`` wrote."""
+    paths = sorted((ROOT / "results").glob(pattern))
+    return [run for path in paths for run in json.loads(path.read_text())["runs"]]
+
+
+def search() -> str:
+    """Runs of a search, each by what sets it apart."""
+    rows = []
+    for run in collected("search-*.json"):
+        options, last = run["options"], run["curve"][-1]
+        solved = run["summary"]["reason"] == "solved"
+        rows.append(
+            [
+                f"{run['experiment']}, {next(iter(options.values()))} {UNITS[run['experiment']]}",
+                f"{options['layers']} x {options['hidden']}",
+                *(f"{options[name]}" for name in ("forget_bias", "rate", "warmup", "clip", "batch")),
+                f"{last['samples'] / 1000:.1f} K" if solved else "",
+                ""
+                if solved
+                else f"{100 * last['accuracy']:.0f} % after {last['samples'] / 1000:.0f} K",
+            ]
+        )
+    titles = ["task", "layers x d", "forget bias", "rate", "warm-up", "clip", "batch"]
+    return markdown([*titles, "solved after", "else"], rows)
+
+
 def experiments() -> str:
     """Runs in groups that differ only in their seed, the paper's results beside them."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for path in sorted((ROOT / "results").glob("runs-*.json")):
-        for run in json.loads(path.read_text())["runs"]:
-            options = run["options"]
-            size = next(iter(options.values()))
-            key = (run["experiment"], size, options["network"], options["layers"], options["hidden"])
-            groups.setdefault(key, []).append(run)
+    for run in collected("runs-*.json"):
+        options = run["options"]
+        size = next(iter(options.values()))
+        key = (run["experiment"], size, options["network"], options["layers"], options["hidden"])
+        groups.setdefault(key, []).append(run)
     rows = []
     for (experiment, size, network, layers, hidden), runs in groups.items():
         solved = [run["summary"]["reason"] == "solved" for run in runs]
@@ -101,21 +127,27 @@ def _range(values: list[float], form: str, unit: str) -> str:
     return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
 
 
-TABLES: dict[str, Callable[[], str]] = {"speed": speed, "experiments": experiments}
+TABLES: dict[str, Callable[[], str]] = {
+    "speed": speed,
+    "experiments": experiments,
+    "search": search,
+}
+PAGES = {"README.md": ("speed", "experiments"), "docs/experiments.md": ("search",)}
 
 
-def update(text: str) -> str:
-    """The text with every table replaced by what the results give."""
-    for name, make in TABLES.items():
+def update(page: str) -> str:
+    """The text of a page with every table replaced by what the results give."""
+    text = (ROOT / page).read_text()
+    for name in PAGES[page]:
         start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
         if not pattern.search(text):
-            raise SystemExit(f"README.md: expected {start} and {end}, got neither")
+            raise SystemExit(f"{page}: expected {start} and {end}, got neither")
         before, after = pattern.split(text, maxsplit=1)
-        text = f"{before}{start}\n{make()}\n{end}{after}"
+        text = f"{before}{start}\n{TABLES[name]()}\n{end}{after}"
     return text
 
 
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    readme.write_text(update(readme.read_text()))
+    for page in PAGES:
+        (ROOT / page).write_text(update(page))

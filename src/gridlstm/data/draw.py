@@ -70,8 +70,6 @@ def draw_split(samples: Ints, held_out: bool, make: Callable[[Ints, int], Ints])
 
 
 def _is_held_out(contents: Ints) -> NDArray[np.bool_]:
-    own = np.zeros(len(contents), np.uint64)
-    for column in contents.T:
-        own = mix(own ^ column.astype(np.uint64))
-    found: NDArray[np.bool_] = own % np.uint64(HELD_OUT) == 0
+    words = mix(contents.astype(np.uint64) ^ mix(np.arange(contents.shape[1], dtype=np.uint64)))
+    found: NDArray[np.bool_] = mix(np.bitwise_xor.reduce(words, 1)) % np.uint64(HELD_OUT) == 0
     return found
