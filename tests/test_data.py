@@ -98,8 +98,8 @@ def test_parity_is_that_of_the_bits() -> None:
 
 def test_a_task_too_small_to_hold_anything_out_says_so() -> None:
     with pytest.raises(ValueError, match=r"none of the few contents is .*: expected a task with more"):
-        for held_out in (False, True):  # There is one content, which is on one side.
-            Memorization(1, 1).draw(0, 0, 5, held_out=held_out)
+        # There is one content, which is on one side.
+        [Memorization(1, 1).draw(0, 0, 5, held_out=side) for side in (False, True)]
 
 
 @pytest.mark.parametrize(
