@@ -101,8 +101,8 @@ class TaskProblem:
         for first in range(0, samples, EVALUATED):
             count = min(EVALUATED, samples - first)
             for name, value in self._measure(network, TESTED + first, count).items():
-                sums[name] = sums.get(name, 0.0) + value * count / samples
-        return sums
+                sums[name] = sums.get(name, 0.0) + value * count
+        return {name: total / samples for name, total in sums.items()}
 
     def solved(self, measures: Mapping[str, float]) -> bool:
         """Not one wrong symbol."""
