@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -177,6 +178,59 @@ def test_a_run_of_another_configuration_is_not_resumed(gridlstm, tmp_path: Path)
     assert json.loads(output.splitlines()[-1])["end"]["samples"] == 210  # The first multiple of 15.
 
 
+def test_an_extended_run_is_not_taken_for_ended(gridlstm, tmp_path: Path) -> None:
+    options = ("--preset", "smoke", "--rate", 1e-9, "--samples", 300, "--out", tmp_path / "run")
+    assert gridlstm("train", "parity", *options)[0] == 0
+    assert gridlstm("eval", tmp_path / "run")[0] == 0
+    more = [*COMMAND, "train", "parity", "--resume", "--out", str(tmp_path / "run")]
+    process = subprocess.Popen([*more, "--samples", "100000000"], stdout=subprocess.PIPE, text=True)
+    with process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+    assert not {"model.safetensors", "summary.json", "evaluation.json"} & {
+        path.name for path in (tmp_path / "run").iterdir()
+    }
+    assert "not ended" in gridlstm("list", "--folder", tmp_path)[1]
+    assert gridlstm("eval", tmp_path / "run")[0] == 0  # From the last checkpoint.
+    limit = ("--minutes", 0.001, "--resume", "--out", tmp_path / "run")
+    _, output, _ = gridlstm("train", "parity", *limit)
+    assert json.loads(output.splitlines()[-1])["end"]["reason"] == "minutes"
+
+
+def test_an_ended_run_without_checkpoints_is_not_overwritten(gridlstm, tmp_path: Path) -> None:
+    options = ("train", "parity", "--samples", 15, "--out", tmp_path / "run")
+    assert gridlstm(*options, "--preset", "smoke")[0] == 0
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    code, _, errors = gridlstm(*options, "--resume")
+    assert code == 2
+    assert "expected a checkpoint to resume from, got only an ended run" in errors
+    assert (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_a_preset_beside_resume_is_not_ignored(gridlstm, tmp_path: Path) -> None:
+    options = ("train", "parity", "--samples", 15, "--out", tmp_path / "run")
+    assert gridlstm(*options, "--preset", "smoke")[0] == 0
+    code, _, errors = gridlstm(*options, "--preset", "smoke", "--preset=paper", "--resume")
+    assert code == 2
+    assert "bits was 8, now 50" in errors
+
+
+def test_other_threads_are_remarked(gridlstm, tmp_path: Path, caplog) -> None:
+    options = ("train", "parity", "--preset", "smoke", "--out", tmp_path / "run", "--resume")
+    assert gridlstm(*options, "--samples", 15)[0] == 0
+    path = tmp_path / "run" / "sessions.json"
+    path.write_text(path.read_text().replace('"threads": 1', '"threads": 7'))
+    assert gridlstm(*options, "--samples", 30)[0] == 0
+    assert "not bit for bit: threads differ" in caplog.text
+
+
+def test_bfloat16(gridlstm, tmp_path: Path) -> None:
+    options = ("--preset", "smoke", "--samples", 150, "--evaluate-every", 150, "--bfloat16")
+    assert gridlstm("train", "memorization", *options, "--out", tmp_path / "run")[0] == 0
+    assert load_file(tmp_path / "run" / "model.safetensors")["scores.weight"].dtype == torch.float32
+
+
 def test_a_run_goes_on_where_it_was_stopped(gridlstm, tmp_path: Path) -> None:
     """In parts of some milliseconds: the same weights as in one go, and the same curve."""
     options = ("train", "memorization", "--preset", "smoke", "--evaluate-every", 300, "--seed", 5)
@@ -224,26 +278,28 @@ def test_a_signal_leaves_a_checkpoint(gridlstm, tmp_path: Path, number: signal.S
 
 
 def test_kill_and_resume_from_the_command_line(tmp_path: Path) -> None:
-    options = ["train", "memorization", "--preset", "smoke", "--length", "4", "--samples", "3000"]
+    options = ["train", "memorization", "--preset", "smoke", "--length", "6", "--samples", "6000"]
     options += ["--checkpoint-minutes", "0.001"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     subprocess.run([*COMMAND, *options, "--out", str(whole)], check=True, capture_output=True)
     for kill in range(3):
+        before = _newest(killed)
         process = subprocess.Popen(
             [*COMMAND, *options, "--out", str(killed), "--resume"], stdout=subprocess.DEVNULL
         )
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None:
-            if len(list((killed / "checkpoints").glob("step-*"))) == 2:
-                time.sleep(0.05 * kill)
-                break
-            time.sleep(0.01)
+        while process.poll() is None and _newest(killed) <= before + kill:
+            time.sleep(0.005)
         process.kill()
-        process.wait(60)
-    again = [*COMMAND, "train", "memorization", "--out", str(killed), "--resume"]
+        assert process.wait(60) == -signal.SIGKILL  # It had not ended by itself.
+    assert 0 < _newest(killed) < 400
+    again = [*COMMAND, "train", "memorization", "--out", str(killed), "--resume"]  # As documented.
     subprocess.run(again, check=True, capture_output=True)
     a, b = (load_file(path / "model.safetensors") for path in (whole, killed))
     assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def _newest(run: Path) -> int:
+    return max((int(path.name[5:]) for path in (run / "checkpoints").glob("step-*")), default=0)
 
 
 def test_a_loss_that_is_no_number(gridlstm, tmp_path: Path) -> None:

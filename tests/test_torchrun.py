@@ -45,6 +45,16 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
     assert json.loads((two / "sessions.json").read_text())[0]["processes"] == 2
 
 
+def test_a_batch_that_cannot_be_shared_leaves_nothing_behind(tmp_path: Path) -> None:
+    options = ["train", "parity", "--preset", "smoke", "--out", str(tmp_path / "run")]
+    failed = subprocess.run(
+        torchrun(*options), check=False, capture_output=True, text=True, env=ENVIRONMENT
+    )
+    assert failed.returncode != 0
+    assert "batch: expected a multiple of the 2 processes, got 15" in failed.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_killed_process_is_replaced(tmp_path: Path) -> None:
     run, whole = tmp_path / "run", tmp_path / "whole"
     options = [*OPTIONS, "--checkpoint-minutes", "0.001"]

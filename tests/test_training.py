@@ -141,10 +141,61 @@ def test_a_damaged_checkpoint_is_passed_over(
     assert all(torch.equal(a, b) for a, b in zip(weights(whole), weights(resumed), strict=True))
 
 
+@pytest.mark.parametrize("kind", ["origin", "step", "shape", "name", "state"])
+def test_a_foreign_checkpoint_is_passed_over(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    start(tmp_path, stop=5)
+    newest = tmp_path / "step-10"
+    if kind == "origin":
+        save(tmp_path, Checkpoint(10, {"network.0.weight": torch.ones(4, 4)}, {}), "another run")
+    elif kind == "step":
+        start(tmp_path, stop=4)
+        (tmp_path / "step-9").rename(newest)
+    elif kind == "shape":
+        save(tmp_path, Checkpoint(10, {"network.0.weight": torch.ones(1, 1)}, {}))
+    elif kind == "name":
+        save(tmp_path, Checkpoint(10, {"network.weight": torch.ones(4, 4)}, {}))
+    else:
+        start(tmp_path, stop=5)
+        state = newest / "state.json"
+        state.write_text(state.read_text().replace('"seconds": ', '"seconds": 1'))
+    whole, *_ = start(tmp_path.with_name("whole"))
+    with caplog.at_level(logging.WARNING, "gridlstm"):
+        trainer = Trainer(Line(), SETTINGS, tmp_path)
+    assert trainer.step == 5
+    assert "step-10" in caplog.text
+    trainer.run(Watcher())
+    assert all(torch.equal(a, b) for a, b in zip(weights(whole), weights(trainer), strict=True))
+
+
+def test_damaged_checkpoints_do_not_push_out_good_ones(tmp_path: Path) -> None:
+    start(tmp_path, stop=5)
+    for step in (20, 30):
+        (tmp_path / f"step-{step}").mkdir()
+    start(tmp_path, stop=2)
+    start(tmp_path, stop=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "step-20",
+        "step-30",
+        "step-7",
+        "step-8",
+    ]
+
+
+def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path) -> None:
+    trainer = Trainer(Line(), SETTINGS, tmp_path)
+    with torch.no_grad():
+        next(trainer.network.parameters())[0] = torch.inf
+    with pytest.raises(TrainingError, match="a weight is not finite; there is no checkpoint yet"):
+        trainer.save()
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_usable_checkpoint_is_an_error_not_a_new_start(tmp_path: Path) -> None:
     start(tmp_path, stop=5)
     (tmp_path / "step-5" / "state.json").write_text("")
-    with pytest.raises(CheckpointError, match=r"no usable checkpoint in .*: 1 damaged"):
+    with pytest.raises(CheckpointError, match=r"no usable checkpoint in .*: 1 damaged or foreign"):
         Trainer(Line(), SETTINGS, tmp_path)
     assert (tmp_path / "step-5" / "tensors.safetensors").exists()
 

@@ -69,7 +69,7 @@ def _parse(arguments: Sequence[str]) -> Any:
 def _train(arguments: Sequence[str]) -> Any:
     """``train`` with a subcommand for each experiment, whose defaults depend on ``--preset``.
 
-    With ``--resume``, they are the options that the run was started with.
+    With ``--resume`` instead, they are the options that the run was started with.
     """
     preset: Any = _value(arguments, "--preset")
     preset = preset if preset in get_args(Preset) else Run.preset
@@ -91,7 +91,7 @@ def _train(arguments: Sequence[str]) -> Any:
 
 def _resumed(arguments: Sequence[str]) -> Experiment | None:
     out = _value(arguments, "--out")
-    if out is None or "--resume" not in arguments:
+    if out is None or "--resume" not in arguments or _value(arguments, "--preset") is not None:
         return None
     try:
         config = json.loads((Path(out) / "config.json").read_text())
@@ -101,13 +101,14 @@ def _resumed(arguments: Sequence[str]) -> Experiment | None:
 
 
 def _value(arguments: Sequence[str], name: str) -> str | None:
-    """What is given for an option, before the options are parsed."""
+    """What is given for an option, the last time it is, before the options are parsed."""
+    found = None
     for place, argument in enumerate(arguments):
         if argument == name:
-            return next(iter(arguments[place + 1 :]), None)
-        if argument.startswith(f"{name}="):
-            return argument.removeprefix(f"{name}=")
-    return None
+            found = next(iter(arguments[place + 1 :]), None)
+        elif argument.startswith(f"{name}="):
+            found = argument.removeprefix(f"{name}=")
+    return found
 
 
 def _one_line(box: str) -> str:

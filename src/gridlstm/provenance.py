@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["environment", "write_json"]
+__all__ = ["environment", "write_json", "write_text"]
 
 _PACKAGES = ("gridlstm", "torch", "numpy")
 
@@ -37,10 +37,22 @@ def environment() -> dict[str, Any]:
 
 def write_json(path: Path, content: object) -> None:
     """Writes a file whole or not at all."""
+    write_text(path, json.dumps(content, indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file whole or not at all, and to the disk before it takes its place."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(content, indent=1) + "\n")
-    beside.replace(path)
+    try:
+        with beside.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def _commit() -> str | None:

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_model
 from torch import nn
@@ -11,6 +10,7 @@ from gridlstm.experiments.options import Experiment, from_flat
 from gridlstm.experiments.problems import TaskProblem, make_problem
 from gridlstm.training.checkpoint import load_newest
 from gridlstm.training.rundir import RunDir, RunError
+from gridlstm.training.trainer import NETWORK, put_weights, weights_of
 
 __all__ = ["Trained", "experiment_of", "load"]
 
@@ -52,11 +52,9 @@ def load(run: RunDir) -> Trained:
         except (OSError, RuntimeError, SafetensorError) as error:
             raise RunError(f"{run.model}: {error}") from error
     else:
-        found = load_newest(run.checkpoints)
+        shapes = {f"{NETWORK}{name}": t.shape for name, t in weights_of(network).items()}
+        found = load_newest(run.checkpoints, run.origin(), shapes)
         if found is None:
             raise RunError(f"{run.path}: expected a trained network, got no checkpoint yet")
-        prefix = "network."
-        with torch.no_grad():
-            for name, tensor in [*network.named_parameters(), *network.named_buffers()]:
-                tensor.copy_(found.tensors[prefix + name])
+        put_weights(network, found)
     return Trained(experiment, problem, network.eval())

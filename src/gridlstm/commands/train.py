@@ -1,5 +1,6 @@
 """The command ``gridlstm train``."""
 
+import logging
 import math
 import shlex
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
+from safetensors import SafetensorError
 from safetensors.torch import save_model
 from torch import nn
 
@@ -24,6 +26,8 @@ from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import Outcome, Trainer, TrainingError
 
 __all__ = ["run"]
+
+_log = logging.getLogger("gridlstm")
 
 
 def run(options: Train[Any]) -> None:
@@ -44,11 +48,14 @@ def run(options: Train[Any]) -> None:
     path = asked.out or Path("runs") / _name(experiment)
     processes = Processes.join(asked.device)
     try:
+        if experiment.training.batch % processes.count:
+            message = f"batch: expected a multiple of the {processes.count} processes, got"
+            raise RunError(f"{message} {experiment.training.batch}")
         with signals() as caught:
             _train(experiment, path, asked.resume, processes, caught)
     except RunError as error:
         raise _fail(2, str(error)) from None
-    except (CheckpointError, TrainingError) as error:
+    except (CheckpointError, TrainingError, OSError) as error:
         raise _fail(1, str(error)) from None
     finally:
         processes.leave()
@@ -61,9 +68,20 @@ def _train(
 ) -> None:
     config = {"experiment": experiment.name, "options": flat(experiment)}
     run = RunDir.start(path, config, resume=resume) if processes.first else RunDir(path)
-    trainer = Trainer(make_problem(experiment), experiment.training, run.checkpoints, processes)
+    processes.most(0)  # The others read what the first has written.
+    trainer = Trainer(
+        make_problem(experiment),
+        experiment.training,
+        run.checkpoints,
+        processes,
+        origin=run.origin(),
+    )
     if processes.first:
         details = {"threads": torch.get_num_threads(), "processes": processes.count}
+        for session in run.sessions()[-1:]:
+            other = [name for name, value in details.items() if session.get(name) != value]
+            if other:
+                _log.warning("not bit for bit: %s differ from those before", " and ".join(other))
         run.begin(trainer.step, **details)
     bounds = (trainer.samples, experiment.training.samples)
     with Reporter(run if processes.first else None, path.name, bounds, caught) as reporter:
@@ -80,8 +98,8 @@ def _save(network: nn.Module, run: RunDir) -> None:
     try:
         save_model(network, str(beside))
         beside.replace(run.model)
-    except OSError as error:
-        raise RunError(f"cannot write {run.model}: {error}") from error
+    except (OSError, SafetensorError) as error:
+        raise TrainingError(f"cannot write {run.model}: {error}") from error
 
 
 def _sizes(network: nn.Module) -> dict[str, int]:

@@ -108,7 +108,7 @@ class Parity:
 
 Experiment = Memorization | Addition | Parity
 
-_fast = Training(rate=3e-3)
+_fast = Training(rate=3e-3, minutes=60)
 _brief = Training(samples=6000, evaluate_every=1500, rate=1e-2)
 
 EXPERIMENTS: dict[str, dict[str, Experiment]] = {
@@ -126,7 +126,9 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
         "smoke": Parity(
             bits=8, layers=3, hidden=16, training=replace(_brief, optimizer="adagrad", rate=0.06)
         ),
-        "laptop": Parity(bits=20, layers=12, hidden=200),
+        "laptop": Parity(
+            bits=10, layers=12, hidden=200, training=replace(Parity().training, minutes=60)
+        ),
         "paper": Parity(),
     },
 }

@@ -1,8 +1,9 @@
 """Checkpoints: tensors in safetensors, the rest in JSON, written whole or not at all.
 
 A checkpoint is a folder ``step-N`` with ``tensors.safetensors`` and ``state.json``. It is written under
-another name, forced to the disk and renamed. ``state.json`` holds the checksum of the tensors, so a
-truncated or damaged checkpoint is recognised and the one before it is used. Nothing is unpickled.
+another name, forced to the disk and renamed. ``state.json`` holds checksums of the tensors and of
+itself, and which run it is of, so a damaged or foreign checkpoint is recognised and the one before it is
+used. Nothing is unpickled.
 """
 
 import hashlib
@@ -15,14 +16,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save_file
 from torch import Tensor
 
 __all__ = ["Checkpoint", "CheckpointError", "load_newest", "save"]
 
 KEPT = 2
-FORMAT = "gridlstm checkpoint 1"
+FORMAT = "gridlstm checkpoint 2"
 _log = logging.getLogger("gridlstm")
 _NAME = re.compile(r"step-(\d+)")
 
@@ -39,30 +41,35 @@ class Checkpoint(NamedTuple):
     state: dict[str, Any]
 
 
-def save(folder: Path, checkpoint: Checkpoint) -> Path:
+def save(folder: Path, checkpoint: Checkpoint, origin: str = "") -> Path:
     """Writes a checkpoint and drops those before the last two.
+
+    Args:
+        folder: where checkpoints are.
+        checkpoint: what to write.
+        origin: which run it is of.
 
     Raises:
         CheckpointError: if it cannot be written. Earlier ones are as they were.
     """
     target = folder / f"step-{checkpoint.step}"
     beside = folder / f".{target.name}.{os.getpid()}"
+    # Contiguous copies: safetensors refuses views that share memory.
+    tensors = {n: t.detach().cpu().clone().contiguous() for n, t in checkpoint.tensors.items()}
     try:
         for unfinished in folder.glob(".step-*"):  # Of a process that was killed.
             shutil.rmtree(unfinished)
         beside.mkdir(parents=True)
         path = beside / "tensors.safetensors"
-        # Contiguous copies: safetensors refuses views that share memory.
-        save_file(
-            {name: t.detach().cpu().clone().contiguous() for name, t in checkpoint.tensors.items()},
-            path,
-        )
+        save_file(tensors, path)
         described = {
             "format": FORMAT,
+            "origin": origin,
             "step": checkpoint.step,
-            "sha256": _sha256(path),
+            "tensors": _sha256(path.read_bytes()),
             "state": checkpoint.state,
         }
+        described["sha256"] = _digest(described)
         (beside / "state.json").write_text(json.dumps(described, indent=1))
         for written in (path, beside / "state.json", beside):
             _force(written)
@@ -73,57 +80,74 @@ def save(folder: Path, checkpoint: Checkpoint) -> Path:
     except (OSError, SafetensorError) as error:
         shutil.rmtree(beside, ignore_errors=True)
         raise CheckpointError(f"cannot write checkpoint {target}: {error}") from error
-    for old in _found(folder)[KEPT:]:
+    # Those of later steps are damaged, or this one would have begun from them.
+    earlier = [path for step, path in _found(folder) if step <= checkpoint.step]
+    for old in earlier[KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
     return target
 
 
-def load_newest(folder: Path) -> Checkpoint | None:
+def load_newest(
+    folder: Path, origin: str = "", shapes: Mapping[str, torch.Size] | None = None
+) -> Checkpoint | None:
     """The newest checkpoint that is whole; ``None`` where there is none at all.
+
+    Args:
+        folder: where checkpoints are.
+        origin: the run it has to be of.
+        shapes: those of tensors that it has to have.
 
     Raises:
         CheckpointError: if there are checkpoints, but none that can be used.
     """
     found = _found(folder)
-    for path in found:
+    for step, path in found:
         try:
-            return _load(path)
+            return _load(path, step, origin, shapes or {})
         except CheckpointError as error:  # noqa: PERF203, there are two of them
             _log.warning("%s; trying the one before", error)
     if found:
-        raise CheckpointError(f"no usable checkpoint in {folder}: {len(found)} damaged")
+        raise CheckpointError(f"no usable checkpoint in {folder}: {len(found)} damaged or foreign")
     return None
 
 
-def _load(path: Path) -> Checkpoint:
+def _load(path: Path, step: int, origin: str, shapes: Mapping[str, torch.Size]) -> Checkpoint:
     try:
         described = json.loads((path / "state.json").read_text())
         if not isinstance(described, Mapping) or described.get("format") != FORMAT:
             raise CheckpointError(f"{path}: expected a {FORMAT!r}, got something else")
-        if _sha256(path / "tensors.safetensors") != described["sha256"]:
-            raise CheckpointError(f"{path}: its tensors are not those that were saved (checksum)")
-        tensors = load_file(path / "tensors.safetensors")
-        return Checkpoint(int(described["step"]), tensors, dict(described["state"]))
+        whole = described["sha256"] == _digest({k: v for k, v in described.items() if k != "sha256"})
+        content = (path / "tensors.safetensors").read_bytes()
+        if not whole or described["tensors"] != _sha256(content):
+            raise CheckpointError(f"{path}: it is not what was saved (checksum)")
+        if (described["origin"], described["step"]) != (origin, step):
+            raise CheckpointError(f"{path}: it is of another run or step")
+        tensors = load(content)
+        state = dict(described["state"])
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: damaged ({error})") from error
+        raise CheckpointError(f"{path}: damaged ({error!r})") from error
+    for name, shape in shapes.items():
+        if name not in tensors or tensors[name].shape != shape:
+            raise CheckpointError(
+                f"{path}: expected {name} of shape {list(shape)}, got another network"
+            )
+    return Checkpoint(step, tensors, state)
 
 
-def _found(folder: Path) -> list[Path]:
-    """Checkpoints, the newest first. What was never finished has another name."""
+def _found(folder: Path) -> list[tuple[int, Path]]:
+    """Checkpoints with their steps, the newest first. What was never finished has another name."""
     if not folder.is_dir():
         return []
-    named = [
-        (int(match[1]), path) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name))
-    ]
-    return [path for _, path in sorted(named, reverse=True)]
+    named = [(_NAME.fullmatch(path.name), path) for path in folder.iterdir()]
+    return sorted(((int(match[1]), path) for match, path in named if match), reverse=True)
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-        return digest.hexdigest()
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _digest(described: Mapping[str, Any]) -> str:
+    return _sha256(json.dumps(described, sort_keys=True).encode())
 
 
 def _force(path: Path) -> None:

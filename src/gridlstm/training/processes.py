@@ -39,9 +39,10 @@ class Processes:
             return cls(device=own)
         backend = "nccl" if device == "cuda" else "gloo"
         store, rank, _ = next(rendezvous("env://"))
-        # After a restart the store still has the addresses of processes that are gone.
-        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        store = distributed.PrefixStore(attempt, store)  # type: ignore[attr-defined]
+        if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+            # It outlives a restart, and has the addresses of processes that are gone.
+            attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
+            store = distributed.PrefixStore(attempt, store)  # type: ignore[attr-defined]
         timeout = timedelta(minutes=10)
         distributed.init_process_group(
             backend, store=store, rank=rank, world_size=count, timeout=timeout

@@ -5,13 +5,14 @@ commit, ``metrics.jsonl`` how it went, ``summary.json`` how it ended; ``checkpoi
 needed to go on, ``model.safetensors`` the weights at the end.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gridlstm.provenance import environment, write_json
+from gridlstm.provenance import environment, write_json, write_text
 
 __all__ = ["RunDir", "RunError"]
 
@@ -66,8 +67,7 @@ class RunDir:
             if not resume:
                 raise RunError(f"{path}: there is a run; --resume goes on with it, --out names another")
             _check_same(path, run.config(), described)
-            return run
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        elif path.exists() and not (path.is_dir() and _is_empty(path)):
             raise RunError(f"{path}: expected a run or nothing, got something else")
         run._write("config.json", described)
         return run
@@ -79,15 +79,27 @@ class RunDir:
             raise RunError(f"{self.path / 'config.json'}: expected a {FORMAT!r}, got something else")
         return found
 
+    def origin(self) -> str:
+        """What tells the run from others: a hash of the options that cannot change."""
+        config = self.config()
+        kept = {name: value for name, value in config["options"].items() if name not in FREE}
+        described = json.dumps([config["experiment"], kept], sort_keys=True)
+        return hashlib.sha256(described.encode()).hexdigest()
+
     def begin(self, step: int, **details: object) -> None:
-        """Notes a session, and drops the metrics of steps that are yet to come again."""
-        self._write(
-            "metrics.jsonl",
-            [row for row in self.metrics() if row["step"] <= step],
-            lines=True,
-        )
+        """Notes a session, and drops what belongs to steps that are yet to come again, or to an end.
+
+        Raises:
+            RunError: if the run has ended, but what it could be resumed from is gone.
+        """
+        if step == 0 and self.model.exists():
+            raise RunError(f"{self.path}: expected a checkpoint to resume from, got only an ended run")
+        rows = [row for row in self.metrics() if row["step"] <= step]
+        self._write("metrics.jsonl", rows, lines=True)
         sessions = self.sessions()
         self._write("sessions.json", [*sessions, {"step": step, **details, **environment()}])
+        for path in (self.model, self.path / "summary.json", self.path / "evaluation.json"):
+            path.unlink(missing_ok=True)
 
     def sessions(self) -> list[dict[str, Any]]:
         """Machine, versions and commit of every session."""
@@ -102,11 +114,10 @@ class RunDir:
         """The rows of all evaluations. A line that a killed process left unfinished is none."""
         try:
             lines = (self.path / "metrics.jsonl").read_text().splitlines(keepends=True)
+            return [json.loads(line) for line in lines if line.endswith("\n")]
         except FileNotFoundError:
             return []
-        try:
-            return [json.loads(line) for line in lines if line.endswith("\n")]
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise RunError(f"{self.path / 'metrics.jsonl'}: {error}") from error
 
     def append(self, row: Mapping[str, Any]) -> None:
@@ -114,6 +125,8 @@ class RunDir:
         try:
             with (self.path / "metrics.jsonl").open("a") as file:
                 file.write(json.dumps(row) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:
             raise RunError(f"cannot write {self.path / 'metrics.jsonl'}: {error}") from error
 
@@ -141,13 +154,16 @@ class RunDir:
         path = self.path / name
         try:
             if lines:
-                beside = path.with_name(f".{name}.{os.getpid()}")
-                beside.write_text("".join(json.dumps(row) + "\n" for row in content))
-                beside.replace(path)
+                write_text(path, "".join(json.dumps(row) + "\n" for row in content))
             else:
                 write_json(path, content)
         except OSError as error:
             raise RunError(f"cannot write {path}: {error}") from error
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether there is nothing but what a start that was killed may have left."""
+    return all(found.name.startswith(".config.json.") for found in path.iterdir())
 
 
 def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:

@@ -19,7 +19,10 @@ from gridlstm.training.problem import Measures, Problem
 from gridlstm.training.processes import Processes
 from gridlstm.training.settings import Training
 
-__all__ = ["Observer", "Outcome", "Trainer", "TrainingError"]
+__all__ = ["NETWORK", "Observer", "Outcome", "Trainer", "TrainingError", "put_weights", "weights_of"]
+
+NETWORK = "network."
+"""What the names of the network's tensors begin with in a checkpoint."""
 
 REASONS = ("solved", "samples", "minutes", "interrupted")
 OPTIMIZERS = {"adam": torch.optim.Adam, "adagrad": torch.optim.Adagrad, "sgd": torch.optim.SGD}
@@ -67,18 +70,27 @@ class Trainer:
         settings: how.
         folder: where checkpoints are, and go.
         processes: those that share the work.
+        origin: which run the checkpoints have to be of.
 
     Raises:
-        TrainingError: if the batch cannot be shared out evenly.
+        TrainingError: if the batch cannot be shared out evenly, or the processes do not find the same
+            checkpoint.
         CheckpointError: if there are checkpoints, but none that can be read.
     """
 
     def __init__(
-        self, problem: Problem, settings: Training, folder: Path, processes: Processes | None = None
+        self,
+        problem: Problem,
+        settings: Training,
+        folder: Path,
+        processes: Processes | None = None,
+        *,
+        origin: str = "",
     ) -> None:
         self.problem = problem
         self.settings = settings
         self.folder = folder
+        self.origin = origin
         self.processes = processes or Processes()
         if settings.batch % self.processes.count:
             raise TrainingError(
@@ -93,9 +105,15 @@ class Trainer:
         self.losses: list[float] = []
         self.measures: Measures = {}
         self._saved = -1
-        found = load_newest(folder)
+        shapes = {f"{NETWORK}{name}": t.shape for name, t in weights_of(self.network).items()}
+        found = load_newest(folder, origin, shapes)
         if found is not None:
             self._restore(found)
+        newest, oldest = self.processes.most(self.step, -self.step)
+        if newest != -oldest:
+            raise TrainingError(f"{folder}: expected one place for all processes, got several")
+        if self.processes.count > 1 and problem.carried():
+            raise TrainingError("a problem that carries something over cannot be shared yet")
         self._parallel = self.processes.wrap(self.network)
 
     @property
@@ -125,15 +143,28 @@ class Trainer:
                 observer.evaluated(self._evaluate(self._evaluations(self.samples)))
         if reason == "samples" and self.losses:  # The last word, unless it has been said.
             observer.evaluated(self._evaluate(self._evaluations(self.samples) + 1))
+            self._saved = -1
             reason = self._reason(observer, 0.0) or reason
         self.save()
         return Outcome(reason, self.samples, self.seconds, self.measures)
 
     def save(self) -> None:
-        """Writes a checkpoint, unless there is one of this step."""
+        """Writes a checkpoint, unless there is one of this step.
+
+        Raises:
+            TrainingError: if a weight is no number any more; that is not worth keeping.
+            CheckpointError: if it cannot be written.
+        """
         if self.processes.first and self._saved != self.step:
-            save(self.folder, self._checkpoint())
+            if not all(bool(t.isfinite().all()) for t in self.network.parameters()):
+                raise TrainingError(f"step {self.step}: a weight is not finite; {self._last()}")
+            save(self.folder, self._checkpoint(), self.origin)
             self._saved = self.step
+
+    def _last(self) -> str:
+        if self._saved < 0:
+            return "there is no checkpoint yet"
+        return f"the last checkpoint is that of step {self._saved}"
 
     def _reason(self, observer: Observer, seconds: float) -> str | None:
         """Why to stop, if there is a reason. Processes agree on it: they stop together."""
@@ -162,8 +193,8 @@ class Trainer:
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip or math.inf)
         if not math.isfinite(value) or not bool(norm.isfinite()):
             raise TrainingError(
-                f"step {self.step + 1}: the loss is {value}, the gradient's norm {norm.item()}; the "
-                f"last checkpoint is that of step {max(self._saved, 0)}"
+                f"step {self.step + 1}: the loss is {value}, the gradient's norm {norm.item()}; "
+                f"{self._last()}"
             )
         self.optimizer.step()
         return value
@@ -199,7 +230,7 @@ class Trainer:
         return row
 
     def _checkpoint(self) -> Checkpoint:
-        tensors = {f"network.{name}": t for name, t in _tensors(self.network).items()}
+        tensors = {f"{NETWORK}{name}": t for name, t in weights_of(self.network).items()}
         tensors |= {f"carried.{name}": t for name, t in self.problem.carried().items()}
         scalars: dict[str, Any] = {}
         for number, values in self.optimizer.state_dict()["state"].items():
@@ -217,9 +248,7 @@ class Trainer:
         return Checkpoint(self.step, tensors, state)
 
     def _restore(self, found: Checkpoint) -> None:
-        with torch.no_grad():
-            for name, tensor in _tensors(self.network).items():
-                tensor.copy_(found.tensors[f"network.{name}"])
+        put_weights(self.network, found)
         states: dict[int, dict[str, Any]] = {}
         for place, tensor in found.tensors.items():
             kind, _, rest = place.partition(".")
@@ -240,6 +269,13 @@ class Trainer:
         self.measures = dict(found.state["measures"])
 
 
-def _tensors(network: nn.Module) -> dict[str, Tensor]:
+def weights_of(network: nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers, each once, however often it is shared."""
     return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+
+
+def put_weights(network: nn.Module, found: Checkpoint) -> None:
+    """Gives a network the weights of a checkpoint."""
+    with torch.no_grad():
+        for name, tensor in weights_of(network).items():
+            tensor.copy_(found.tensors[f"{NETWORK}{name}"])
