@@ -2,8 +2,8 @@
 
 A checkpoint is a folder ``step-N`` with ``tensors.safetensors`` and ``state.json``. It is written under
 another name, forced to the disk and renamed. ``state.json`` holds checksums of the tensors and of
-itself, and which run it is of, so a damaged or foreign checkpoint is recognised and the one before it is
-used. Nothing is unpickled.
+itself, and which run it is of, so a damaged or foreign checkpoint is recognised and the one before it
+is used. Nothing is unpickled.
 """
 
 import hashlib
