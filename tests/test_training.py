@@ -19,6 +19,17 @@ from gridlstm.training.settings import Training
 from gridlstm.training.trainer import Measures, Outcome, Trainer, TrainingError
 
 
+class Mix(nn.Module):
+    """A matrix that is not that of an nn.Linear."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.eye(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.weight
+
+
 class Line:
     """A linear problem with dropout, tied weights, and something carried from update to update."""
 
@@ -28,7 +39,7 @@ class Line:
 
     def network(self) -> nn.Module:
         layer = nn.Linear(4, 4)
-        return nn.Sequential(layer, nn.Dropout(0.5), layer)
+        return nn.Sequential(layer, nn.Dropout(0.5), Mix(), layer)
 
     def loss(self, network: nn.Module, first: int, count: int) -> Tensor:
         generator = torch.Generator().manual_seed(first)
@@ -86,7 +97,7 @@ def weights(trainer: Trainer) -> list[Tensor]:
     return [p.detach().clone() for p in trainer.network.parameters()]
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adagrad", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adam", "muon", "adagrad", "sgd"])
 def test_a_run_that_is_stopped_often_ends_bit_for_bit_the_same(tmp_path: Path, optimizer: str) -> None:
     settings = Training(**{**SETTINGS.__dict__, "optimizer": optimizer})
     whole, seen, outcome = start(tmp_path / "whole", settings)

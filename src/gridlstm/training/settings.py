@@ -16,8 +16,8 @@ class Training:
     """Stop after so many samples."""
     minutes: float | None = None
     """Stop after so many minutes of this session; --resume goes on."""
-    optimizer: Literal["adam", "adagrad", "sgd"] = "adam"
-    """The update rule."""
+    optimizer: Literal["adam", "muon", "adagrad", "sgd"] = "adam"
+    """The update rule; muon is Adam with orthogonal updates of the weights that recur."""
     rate: float = 1e-3
     """The learning rate."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from gridlstm.training.checkpoint import Checkpoint, load_newest, save
+from gridlstm.training.muon import Muon
 from gridlstm.training.problem import Measures, Problem
 from gridlstm.training.processes import Processes
 from gridlstm.training.settings import Training
@@ -25,7 +26,6 @@ NETWORK = "network."
 """What the names of the network's tensors begin with in a checkpoint."""
 
 REASONS = ("solved", "samples", "minutes", "interrupted")
-OPTIMIZERS = {"adam": torch.optim.Adam, "adagrad": torch.optim.Adagrad, "sgd": torch.optim.SGD}
 
 
 class TrainingError(RuntimeError):
@@ -99,7 +99,7 @@ class Trainer:
             )
         torch.manual_seed(settings.seed)
         self.network = problem.network().to(self.processes.device)
-        self.optimizer = OPTIMIZERS[settings.optimizer](self.network.parameters(), lr=settings.rate)
+        self.optimizer = make_optimizer(settings, self.network)
         self.step = 0
         self.seconds = 0.0
         self.losses: list[float] = []
@@ -267,6 +267,17 @@ class Trainer:
         self.seconds = found.state["seconds"]
         self.losses = list(found.state["losses"])
         self.measures = dict(found.state["measures"])
+
+
+def make_optimizer(settings: Training, network: nn.Module) -> torch.optim.Optimizer:
+    """The optimiser that the settings name."""
+    if settings.optimizer == "muon":
+        return Muon(network, settings.rate)
+    if settings.optimizer == "adagrad":
+        return torch.optim.Adagrad(network.parameters(), settings.rate)
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(network.parameters(), settings.rate)
+    return torch.optim.Adam(network.parameters(), settings.rate)
 
 
 def weights_of(network: nn.Module) -> dict[str, Tensor]:

@@ -1,0 +1,65 @@
+"""Muon: orthogonal updates for what recurs, Adam for the rest."""
+
+import pytest
+import torch
+from torch import nn
+
+from gridlstm import SequenceGridLSTM
+from gridlstm.training.muon import Muon, orthogonalise
+
+
+@pytest.mark.parametrize("shape", [(12, 12), (32, 16), (16, 32), (3, 24, 8)])
+def test_singular_values_become_about_one_and_directions_stay(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    matrices = torch.randn(shape, dtype=torch.float64)
+    left, _, right = torch.linalg.svd(matrices, full_matrices=False)
+    found = left.mT @ orthogonalise(matrices, steps=8) @ right.mT
+    values = torch.diagonal(found, dim1=-2, dim2=-1)
+    assert values.min() > 0.5
+    assert values.max() < 1.5
+    assert (found - torch.diag_embed(values)).abs().max() < 1e-9
+
+
+def test_it_agrees_with_pytorchs_muon_on_a_matrix() -> None:
+    if not hasattr(torch.optim, "Muon"):
+        pytest.skip("PyTorch has a Muon from 2.9 on")
+    torch.manual_seed(0)
+    ours, theirs = nn.ParameterList([torch.randn(24, 12)]), nn.ParameterList([torch.zeros(24, 12)])
+    theirs[0].data.copy_(ours[0].data)
+    first = Muon(ours, 0.02)
+    second = torch.optim.Muon(
+        theirs.parameters(), 0.02, weight_decay=0.0, adjust_lr_fn="match_rms_adamw", nesterov=True
+    )
+    start = ours[0].detach().clone()
+    for _ in range(5):
+        ours[0].grad = torch.randn(24, 12)
+        theirs[0].grad = ours[0].grad.clone()
+        first.step()
+        second.step()
+    moved, expected = ours[0].detach() - start, theirs[0].detach() - start
+    # Theirs averages with weights 0.95 and 0.05 and iterates in bfloat16.
+    assert torch.nn.functional.cosine_similarity(moved.flatten(), expected.flatten(), dim=0) > 0.99
+    assert moved.norm().item() == pytest.approx(expected.norm().item(), rel=0.05)
+
+
+def test_vectors_and_the_matrices_of_linear_layers_are_adams() -> None:
+    torch.manual_seed(0)
+    ours, theirs = nn.Linear(5, 3), nn.Linear(5, 3)
+    theirs.load_state_dict(ours.state_dict())
+    first, second = Muon(ours, 0.01), torch.optim.Adam(theirs.parameters(), 0.01)
+    for _ in range(5):
+        x = torch.randn(4, 5)
+        for network, optimizer in ((ours, first), (theirs, second)):
+            network.zero_grad()
+            network(x).square().mean().backward()
+            optimizer.step()
+    torch.testing.assert_close(ours.weight, theirs.weight)
+    torch.testing.assert_close(ours.bias, theirs.bias)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_weights_of_blocks_are_the_matrices(tied: bool) -> None:
+    network = nn.Sequential(SequenceGridLSTM(5, 8, 3, tied=tied), nn.Linear(8, 2))
+    names = {id(p): name for name, p in network.named_parameters()}
+    matrices = [names[id(p)] for p in Muon(network).param_groups[0]["params"]]
+    assert sorted(matrices) == ["0.grid.weight_depth", "0.grid.weight_time"]
