@@ -1,6 +1,7 @@
 """Shape checking, NaN-filled buffers and one thread, for every test."""
 
 import os
+import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -15,6 +16,7 @@ install_import_hook(
 import pytest
 import torch
 
+from gridlstm.cli import main
 from gridlstm.engines.workspace import Workspace
 
 torch.set_num_threads(1)
@@ -35,3 +37,19 @@ def _uninitialised_is_nan(monkeypatch: pytest.MonkeyPatch) -> None:
         return tensor.fill_(float("nan")) if tensor.is_floating_point() else tensor
 
     monkeypatch.setattr(Workspace, "take", filled)
+
+
+@pytest.fixture
+def gridlstm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs a command in this process: exit code, output, errors."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["gridlstm", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stopped:
+            code = stopped.code or 0
+        return code, *capsys.readouterr()
+
+    return run

@@ -19,29 +19,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from gridlstm.cli import main
 from gridlstm.experiments.options import EXPERIMENTS
 from gridlstm.experiments.problems import make_problem
 from gridlstm.figures.memories import counting_neurons
 from gridlstm.models.deep import DeepGridLSTM
 
 COMMAND = [sys.executable, "-c", "from gridlstm.cli import main; main()"]
-
-
-@pytest.fixture
-def gridlstm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Runs a command in this process: exit code, output, errors."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["gridlstm", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stopped:
-            code = stopped.code or 0
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def is_picture(path: Path) -> bool:

@@ -13,7 +13,17 @@ import tyro
 from tyro.conf import OmitArgPrefixes, OmitSubcommandPrefixes, subcommand
 
 from gridlstm.bench.options import Bench
-from gridlstm.commands.options import Collect, Eval, List, Plot, Preset, Run, Train
+from gridlstm.commands.options import (
+    Collect,
+    Eval,
+    Generate,
+    List,
+    Plot,
+    Preset,
+    Run,
+    Score,
+    Train,
+)
 from gridlstm.experiments.options import EXPERIMENTS, Experiment, from_flat
 
 __all__ = ["main"]
@@ -45,6 +55,8 @@ def _parse(arguments: Sequence[str]) -> Any:
     commands = {
         "train": _train(arguments),
         "eval": Eval,
+        "generate": Generate,
+        "score": Score,
         "plot": Plot,
         "list": List,
         "collect": Collect,
@@ -72,11 +84,14 @@ def _train(arguments: Sequence[str]) -> Any:
     With ``--resume`` instead, they are the options that the run was started with.
     """
     preset: Any = _value(arguments, "--preset")
-    preset = preset if preset in get_args(Preset) else Run.preset
+    preset = preset if preset in get_args(Preset) else None
     resumed = _resumed(arguments)
     kinds = []
     for name, presets in EXPERIMENTS.items():
-        default = resumed if resumed is not None and resumed.name == name else presets[preset]
+        usual = presets.get("small", presets["laptop"])
+        default = presets.get(preset, usual)
+        if resumed is not None and resumed.name == name:
+            default = resumed
         kind: Any = type(default)
         chosen = Train(default, Run(preset=preset))
         about = (kind.__doc__ or "").splitlines()[0]

@@ -2,31 +2,36 @@
 
 from rich.console import Console
 
-from gridlstm.commands.options import Collect, Eval, List, Plot
+from gridlstm.commands.options import Collect, Eval, Generate, List, Plot, Score
 
 __all__ = ["serve"]
 
 
-def serve(options: Collect | Eval | List | Plot) -> None:
+def serve(options: Collect | Eval | Generate | List | Plot | Score) -> None:
     """Runs one of the commands that look at runs.
 
     Raises:
         SystemExit: 2 if a run is not what it should be.
     """
-    from gridlstm.commands import evaluate, overview, plot
+    from gridlstm.commands import characters, evaluate, overview, plot
     from gridlstm.training.checkpoint import CheckpointError
     from gridlstm.training.rundir import RunError
+    from gridlstm.training.weights import WeightsError
 
     try:
         if isinstance(options, Eval):
             evaluate.run(options)
         elif isinstance(options, Plot):
             plot.run(options)
+        elif isinstance(options, Generate):
+            characters.run_generate(options)
+        elif isinstance(options, Score):
+            characters.run_score(options)
         elif isinstance(options, List):
             overview.overview(options)
         else:
             overview.collect(options)
-    except (RunError, CheckpointError, ValueError, OSError) as error:
+    except (RunError, CheckpointError, WeightsError, ValueError, OSError) as error:
         name = type(options).__name__.lower()
         Console(stderr=True).print(
             f"gridlstm {name}: {error}", highlight=False, soft_wrap=True, markup=False

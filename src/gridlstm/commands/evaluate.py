@@ -16,10 +16,10 @@ __all__ = ["run"]
 def run(options: Eval) -> None:
     """Measures a network, tells it and writes it into the run's ``evaluation.json``."""
     run = RunDir.open(options.run)
-    trained = load(run)
+    trained = load(run, options.data)
     with torch.no_grad():
-        measures = trained.problem.test(trained.network, options.samples)
-    found = {"run": run.path.name, "samples": options.samples, **measures}
+        measures = trained.problem.test(trained.network, options.samples, options.streams)
+    found = {"run": run.path.name, "streams": options.streams, **measures}
     run.note("evaluation.json", {**found, "environment": environment()})
     console = Console()
     if not console.is_terminal:

@@ -1,16 +1,17 @@
 """A run's experiment, and its network as it was when the run ended or last saved."""
 
+from pathlib import Path
 from typing import NamedTuple
 
-from safetensors import SafetensorError
-from safetensors.torch import load_model
 from torch import nn
 
 from gridlstm.experiments.options import Experiment, from_flat
-from gridlstm.experiments.problems import TaskProblem, make_problem
+from gridlstm.experiments.problems import make_problem
 from gridlstm.training.checkpoint import load_newest
+from gridlstm.training.problem import Problem
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import NETWORK, put_weights, weights_of
+from gridlstm.training.weights import load_weights
 
 __all__ = ["Trained", "experiment_of", "load"]
 
@@ -19,7 +20,7 @@ class Trained(NamedTuple):
     """What a run has given."""
 
     experiment: Experiment
-    problem: TaskProblem
+    problem: Problem
     network: nn.Module
 
 
@@ -36,21 +37,24 @@ def experiment_of(run: RunDir) -> Experiment:
         raise RunError(f"{run.path / 'config.json'}: {error}") from error
 
 
-def load(run: RunDir) -> Trained:
-    """The network, ready to be used: the final one, or that of the last checkpoint.
+def load(run: RunDir, data: Path | None = None) -> Trained:
+    """The network, ready to be used: the final or the best one, or that of the last checkpoint.
+
+    Args:
+        run: its directory.
+        data: where data sets are.
 
     Raises:
-        RunError: if there is neither, or the file is not of such a network.
+        RunError: if there is none of them.
+        WeightsError: if the file is not of such a network.
         CheckpointError: if no checkpoint can be read.
     """
     experiment = experiment_of(run)
-    problem = make_problem(experiment)
+    problem = make_problem(experiment, data)
     network = problem.network()
-    if run.model.exists():
-        try:
-            load_model(network, str(run.model))
-        except (OSError, RuntimeError, SafetensorError) as error:
-            raise RunError(f"{run.model}: {error}") from error
+    weights = next((path for path in (run.model, run.best) if path.exists()), None)
+    if weights is not None:
+        load_weights(network, weights)
     else:
         shapes = {f"{NETWORK}{name}": t.shape for name, t in weights_of(network).items()}
         found = load_newest(run.checkpoints, run.origin(), shapes)

@@ -8,18 +8,21 @@ import tyro
 
 from gridlstm.experiments.options import Experiment
 
-__all__ = ["Collect", "Eval", "List", "Plot", "Preset", "Run", "Train"]
+__all__ = ["Collect", "Eval", "Generate", "List", "Plot", "Preset", "Run", "Score", "Train"]
 
-Preset = Literal["smoke", "laptop", "paper"]
+Preset = Literal["smoke", "small", "laptop", "paper"]
+
+Data = Annotated[Path | None, tyro.conf.arg(metavar="PATH")]
 
 
 @dataclass(frozen=True)
 class Run:
     """Where and how a run is made."""
 
-    preset: Preset = "laptop"
-    """Where the other options start from: smoke takes seconds, laptop up to an hour, paper has the
-    settings of the paper."""
+    preset: Preset | None = None
+    """Where the other options start from: smoke takes seconds, small needs no data but what comes with
+    the package, laptop takes an hour or two, paper has the settings of the paper. Unless given, small
+    where there is one, and else laptop."""
     out: Path | None = None
     """The run's directory. Unless given, below runs/ and named after what sets it apart."""
     resume: bool = False
@@ -29,6 +32,8 @@ class Run:
     numbers."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where to compute."""
+    data: Data = None
+    """The directory of data sets. Unless given, $GRIDLSTM_DATA; what is not there is downloaded."""
     show: int = 0
     """Print so many samples in the paper's notation, and do nothing else."""
 
@@ -59,12 +64,65 @@ class Eval:
 
     run: Annotated[Path, tyro.conf.Positional]
     """The run's directory."""
-    samples: int = 1000
-    """How many held-out samples to take, none of which an evaluation in training has looked at."""
+    samples: int | None = None
+    """How many held-out samples to take, none of which an evaluation in training has looked at: 1000
+    unless given. Of a text, how many characters: all unless given."""
+    streams: int = 1
+    """Of a text: read it as so many pieces side by side, which is faster. The paper reads one."""
+    data: Data = None
+    """The directory of data sets, as for train."""
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise ValueError(f"samples: expected at least 1, got {self.samples}")
+        for name, value in (("samples", self.samples), ("streams", self.streams)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
+
+
+Model = Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+
+
+@dataclass(frozen=True)
+class Generate:
+    """Write text, character by character, with a network trained on characters."""
+
+    run: Model = None
+    """The run's directory; unless given, the network that comes with the package."""
+    prompt: str = ""
+    """What the text begins with; it is written, too."""
+    length: int = 1000
+    """How many characters to write after the prompt; 0 goes on until it is stopped."""
+    temperature: float = 1.0
+    """Below 1 likely characters become likelier; 0 takes the likeliest."""
+    top_k: int | None = None
+    """Choose among so many likeliest characters only."""
+    seed: int = 0
+    """The same seed writes the same text."""
+
+    def __post_init__(self) -> None:
+        if self.length < 0:
+            raise ValueError(f"length: expected at least 0, got {self.length}")
+        if not (self.temperature >= 0 and self.temperature < float("inf")):
+            raise ValueError(f"temperature: expected at least 0, got {self.temperature}")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k: expected at least 1, got {self.top_k}")
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed: expected 0 to {2**31 - 1}, got {self.seed}")
+
+
+@dataclass(frozen=True)
+class Score:
+    """Tell how many bits a character of a file takes with a network trained on characters."""
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """The run's directory."""
+    file: Annotated[Path, tyro.conf.Positional]
+    """Any file. Bytes that the network has never met are left out and counted."""
+    streams: int = 1
+    """Read it as so many pieces side by side, which is faster."""
+
+    def __post_init__(self) -> None:
+        if self.streams < 1:
+            raise ValueError(f"streams: expected at least 1, got {self.streams}")
 
 
 @dataclass(frozen=True)
@@ -74,7 +132,7 @@ class Plot:
     runs: Runs
     """Directories of runs."""
     kind: Literal["curve", "depth", "solutions", "memories"] = "curve"
-    """curve: accuracy against samples (Figure 4). depth: samples to reach an accuracy against layers
+    """curve: accuracy against samples (Figure 4), or bits per character. depth: samples to reach an accuracy against layers
     (Figure 5). solutions: solved parities against layers (Figure 9). memories: the memory vectors of a
     1-LSTM through its layers, of its counting neurons (Figure 10)."""
     out: Path | None = None

@@ -35,8 +35,8 @@ def overview(options: List) -> None:
         console.print(f"No runs below {options.folder} yet.")
         return
     table = Table(title=f"Runs below {options.folder}")
-    for title in ("run", "experiment", "state", "samples", "accuracy"):
-        table.add_column(title, justify="right" if title in ("samples", "accuracy") else "left")
+    for title in ("run", "experiment", "state", "samples", "measured"):
+        table.add_column(title, justify="right" if title in ("samples", "measured") else "left")
     for path in found:
         table.add_row(str(path.relative_to(options.folder)), *_state(RunDir(path)))
     console.print(table)
@@ -53,7 +53,7 @@ def _state(run: RunDir) -> tuple[str, str, str, str]:
         str(config["experiment"]),
         state,
         f"{last.get('samples', 0):,}",
-        f"{last['accuracy']:.4f}" if "accuracy" in last else "",
+        next((f"{name} {last[name]:.4f}" for name in ("accuracy", "bits") if name in last), ""),
     )
 
 

@@ -4,8 +4,8 @@ from rich.console import Console
 
 from gridlstm.commands.load import experiment_of, load
 from gridlstm.commands.options import Plot
-from gridlstm.experiments.options import Parity
-from gridlstm.experiments.problems import Judge
+from gridlstm.experiments.options import Characters, Parity
+from gridlstm.experiments.algorithms import Judge
 from gridlstm.figures.curves import Curve, draw_curves, draw_depth, draw_solutions
 from gridlstm.figures.memories import draw_memories
 from gridlstm.figures.save import save_figure
@@ -39,6 +39,7 @@ def _curve(run: RunDir) -> Curve:
     experiment, rows = experiment_of(run), run.metrics()
     if not rows:
         raise RunError(f"{run.path}: expected a run with an evaluation, got one without")
+    measure = "bits" if isinstance(experiment, Characters) else "accuracy"
     return Curve(
         name=run.path.name,
         experiment=experiment.name,
@@ -47,7 +48,9 @@ def _curve(run: RunDir) -> Curve:
         hidden=experiment.hidden,
         bits=experiment.bits if isinstance(experiment, Parity) else None,
         samples=[row["samples"] for row in rows],
-        accuracy=[row["accuracy"] for row in rows],
+        measure=measure,
+        values=[row[measure] for row in rows],
+        characters=experiment.chunk if isinstance(experiment, Characters) else None,
     )
 
 

@@ -1,29 +1,27 @@
 """The command ``gridlstm train``."""
 
 import logging
-import math
 import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
-from safetensors import SafetensorError
-from safetensors.torch import save_model
 from torch import nn
 
 from gridlstm.commands.options import Train
-from gridlstm.experiments.options import Experiment, flat
-from gridlstm.experiments.problems import make_problem, make_task
+from gridlstm.experiments.options import EXPERIMENTS, Characters, Experiment, flat
+from gridlstm.experiments.problems import make_problem
 from gridlstm.training.checkpoint import CheckpointError
+from gridlstm.training.problem import Problem
 from gridlstm.training.processes import Processes
 from gridlstm.training.reporter import Reporter, Signals, say, signals
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import Outcome, Trainer, TrainingError
+from gridlstm.training.weights import WeightsError, load_weights, save_weights
 
 __all__ = ["run"]
 
@@ -38,8 +36,15 @@ def run(options: Train[Any]) -> None:
             number if a signal stops it.
     """
     experiment, asked = options.experiment, options.run
+    presets = EXPERIMENTS[experiment.name]
+    if asked.preset is not None and asked.preset not in presets:
+        raise _fail(2, f"preset: expected one of {', '.join(presets)}, got {asked.preset}")
+    try:
+        problem = make_problem(experiment, asked.data)
+    except (ValueError, OSError) as error:
+        raise _fail(2, str(error)) from None
     if asked.show:
-        _show(experiment, asked.show)
+        _show(problem, asked.show)
         return
     if asked.device == "cuda" and not torch.cuda.is_available():
         raise _fail(2, "device: expected cpu, got cuda, which this machine does not have")
@@ -52,10 +57,10 @@ def run(options: Train[Any]) -> None:
             message = f"batch: expected a multiple of the {processes.count} processes, got"
             raise RunError(f"{message} {experiment.training.batch}")
         with signals() as caught:
-            _train(experiment, path, asked.resume, processes, caught)
+            _train(experiment, problem, path, asked.resume, processes, caught)
     except RunError as error:
         raise _fail(2, str(error)) from None
-    except (CheckpointError, TrainingError, OSError) as error:
+    except (CheckpointError, TrainingError, WeightsError, OSError) as error:
         raise _fail(1, str(error)) from None
     finally:
         processes.leave()
@@ -64,13 +69,18 @@ def run(options: Train[Any]) -> None:
 
 
 def _train(
-    experiment: Experiment, path: Path, resume: bool, processes: Processes, caught: Signals
+    experiment: Experiment,
+    problem: Problem,
+    path: Path,
+    resume: bool,
+    processes: Processes,
+    caught: Signals,
 ) -> None:
-    config = {"experiment": experiment.name, "options": flat(experiment)}
+    config = {"experiment": experiment.name, "options": flat(experiment), "data": problem.data()}
     run = RunDir.start(path, config, resume=resume) if processes.first else RunDir(path)
     processes.most(0)  # The others read what the first has written.
     trainer = Trainer(
-        make_problem(experiment),
+        problem,
         experiment.training,
         run.checkpoints,
         processes,
@@ -87,19 +97,17 @@ def _train(
     with Reporter(run if processes.first else None, path.name, bounds, caught) as reporter:
         outcome = trainer.run(reporter)
     if processes.first:
-        _save(trainer.network, run)
+        _save(trainer, run)
         summary = {"run": path.name, **asdict(outcome), **_sizes(trainer.network)}
         run.finish(summary)
         _tell(summary, outcome, path)
 
 
-def _save(network: nn.Module, run: RunDir) -> None:
-    beside = run.model.with_name(f".{run.model.name}")
-    try:
-        save_model(network, str(beside))
-        beside.replace(run.model)
-    except (OSError, SafetensorError) as error:
-        raise TrainingError(f"cannot write {run.model}: {error}") from error
+def _save(trainer: Trainer, run: RunDir) -> None:
+    """The weights that the run ends with: the best, where the best are kept."""
+    if trainer.best:
+        load_weights(trainer.network, run.best)
+    save_weights(trainer.network, run.model)
 
 
 def _sizes(network: nn.Module) -> dict[str, int]:
@@ -116,7 +124,8 @@ def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
     table.add_row("samples", f"{outcome.samples:,}")
     table.add_row("time", f"{outcome.seconds / 60:.1f} minutes")
     for name, value in outcome.measures.items():
-        table.add_row(name, f"{value:.4f}")
+        best = f" (best {outcome.best[name]:.4f})" if outcome.best else ""
+        table.add_row(name, f"{value:.4f}{best}")
     table.add_row("parameters", f"{summary['parameters']:,}")
     table.add_row("run", str(path))
     console.print(table)
@@ -127,21 +136,18 @@ def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
 
 def _name(experiment: Experiment) -> str:
     size = next(iter(flat(experiment).values()))
+    if isinstance(experiment, Characters) and experiment.text is not None:
+        size = Path(experiment.text).stem
     return (
         f"{experiment.name}-{size}-{experiment.network}-{experiment.layers}x{experiment.hidden}"
         f"-seed{experiment.training.seed}"
     )
 
 
-def _show(experiment: Experiment, count: int) -> None:
-    task = make_task(experiment)
-    samples = task.draw(experiment.training.seed, 0, count)
-    width = max(len(task.show(s)) for s in (0, math.ceil(np.max(samples.inputs))))
+def _show(problem: Problem, count: int) -> None:
     console = Console(highlight=False)
-    for inputs, targets, _ in zip(*samples, strict=True):
-        for name, symbols in (("input ", inputs), ("target", targets)):
-            shown = " ".join(task.show(int(symbol)).rjust(width) for symbol in symbols)
-            console.print(f"{name}  {shown}", soft_wrap=True)
+    for line in problem.show(count):
+        console.print(line, soft_wrap=True, markup=False)
 
 
 def _fail(code: int, message: str) -> SystemExit:

@@ -10,9 +10,28 @@ from typing import Any, ClassVar, Literal
 
 from gridlstm.training.settings import Training
 
-__all__ = ["EXPERIMENTS", "Addition", "Experiment", "Memorization", "Parity", "flat", "from_flat"]
+__all__ = [
+    "EXPERIMENTS",
+    "Addition",
+    "Algorithm",
+    "Characters",
+    "Experiment",
+    "Memorization",
+    "Parity",
+    "flat",
+    "from_flat",
+]
 
 Recurrent = Literal["tied-grid", "untied-grid", "tied-stacked", "untied-stacked"]
+Text = Literal[
+    "tied-grid",
+    "untied-grid",
+    "shared-grid",
+    "tied-stacked",
+    "untied-stacked",
+    "multiplicative",
+    "gated-feedback",
+]
 Deep = Literal["tied-grid", "untied-grid", "tied-tanh", "untied-tanh", "tied-relu", "untied-relu"]
 
 
@@ -106,7 +125,48 @@ class Parity:
         _check(self, ("bits", "layers", "hidden"), 2 ** min(self.bits, 7))
 
 
-Experiment = Memorization | Addition | Parity
+@dataclass(frozen=True)
+class Characters:
+    """Predict a text character by character (section 4.3, Figure 6)."""
+
+    corpus: Literal["shakespeare", "enwik8"] = "shakespeare"
+    """The text: Tiny Shakespeare, which comes with the package, or Wikipedia's first 100 MB."""
+    text: str | None = None
+    """A file to take instead of a corpus: 90 % of it for training, 5 % for validation, 5 % for test."""
+    network: Text = "tied-grid"
+    """Which network learns: 2-LSTM (shared: one set of weights for both dimensions, too), Stacked LSTM,
+    multiplicative RNN or gated-feedback LSTM."""
+    layers: int = 6
+    """Layers of depth; a multiplicative RNN has 1."""
+    hidden: int = 1000
+    """The length of hidden and memory vectors."""
+    forget_bias: float = 1.0
+    """What the bias of the forget gates starts from."""
+    chunk: int = 50
+    """Characters of a sample, over which errors are back-propagated."""
+    sequence: int = 10_000
+    """Characters that state is carried over; after them, it starts from zero."""
+    validated: int = 100_000
+    """Characters of the validation text that an evaluation reads."""
+    training: Training = field(
+        default_factory=lambda: Training(batch=100, samples=36_000_000, evaluate_every=20_000)
+    )
+    """How to train. A sample is a chunk; the batch is the number of texts read side by side."""
+
+    name: ClassVar[str] = "characters"
+
+    def __post_init__(self) -> None:
+        _check(self, ("layers", "hidden", "chunk", "sequence", "validated"), 81)
+        if self.sequence % self.chunk:
+            raise ValueError(
+                f"sequence: expected a multiple of the chunk {self.chunk}, got {self.sequence}"
+            )
+        if self.network == "multiplicative" and self.layers != 1:
+            raise ValueError(f"layers: expected 1 for a multiplicative RNN, got {self.layers}")
+
+
+Algorithm = Memorization | Addition | Parity
+Experiment = Memorization | Addition | Parity | Characters
 
 _fast = Training(rate=3e-3, minutes=60)
 _brief = Training(samples=6000, evaluate_every=1500, rate=1e-2)
@@ -130,6 +190,32 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
             bits=10, layers=12, hidden=200, training=replace(Parity().training, minutes=60)
         ),
         "paper": Parity(),
+    },
+    "characters": {
+        "smoke": Characters(
+            layers=2,
+            hidden=16,
+            sequence=1000,
+            validated=5000,
+            training=Training(batch=16, samples=800, rate=1e-2, evaluate_every=400),
+        ),
+        "small": Characters(
+            layers=4,
+            hidden=128,
+            sequence=1000,
+            validated=50_000,
+            training=Training(
+                batch=32, samples=60_000, rate=3e-3, schedule="cosine", evaluate_every=4000
+            ),
+        ),
+        "laptop": Characters(
+            corpus="enwik8",
+            hidden=256,
+            training=Training(
+                batch=50, samples=1_800_000, minutes=120, rate=2e-3, evaluate_every=10_000
+            ),
+        ),
+        "paper": Characters(corpus="enwik8"),
     },
 }
 

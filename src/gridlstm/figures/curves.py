@@ -1,4 +1,4 @@
-"""How networks learn: accuracy against samples, samples against depth, solutions against depth."""
+"""How networks learn: measurements against samples, samples against depth, solutions against depth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,9 @@ class Curve:
         hidden: its width.
         bits: of a parity; else ``None``.
         samples: at every evaluation.
-        accuracy: at every evaluation.
+        measure: what was measured, ``accuracy`` or ``bits`` per character.
+        values: at every evaluation.
+        characters: how many a sample has, if it is one of text; else ``None``.
     """
 
     name: str
@@ -35,24 +37,33 @@ class Curve:
     hidden: int
     bits: int | None
     samples: list[int]
-    accuracy: list[float]
+    measure: str
+    values: list[float]
+    characters: int | None = None
 
     def reached(self, threshold: float) -> int | None:
         """Samples until an accuracy was first reached, or ``None``."""
-        pairs = zip(self.samples, self.accuracy, strict=True)
+        pairs = zip(self.samples, self.values, strict=True)
         return next((n for n, accuracy in pairs if accuracy >= threshold), None)
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:
-    """Accuracy against samples, as in Figure 4."""
+    """Accuracy against samples, as in Figure 4, or bits per character against characters."""
+    measures = sorted({curve.measure for curve in curves})
+    if len(measures) > 1:
+        raise ValueError(f"--kind curve: expected runs with one measure, got {', '.join(measures)}")
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
     for curve in curves:
-        thousands = [n / 1000 for n in curve.samples]
-        axes.plot(thousands, curve.accuracy, label=curve.name, linewidth=1.2)
-    axes.set_xlabel("samples, thousands")
-    axes.set_ylabel("accuracy")
-    axes.set_ylim(-0.02, 1.02)
+        unit = 1000 if curve.characters is None else 1e6 / curve.characters
+        axes.plot([n / unit for n in curve.samples], curve.values, label=curve.name, linewidth=1.2)
+    if measures == ["accuracy"]:
+        axes.set_xlabel("samples, thousands")
+        axes.set_ylabel("accuracy")
+        axes.set_ylim(-0.02, 1.02)
+    else:
+        axes.set_xlabel("characters, millions")
+        axes.set_ylabel("bits per character")
     axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
@@ -62,6 +73,8 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
 
 def draw_depth(curves: Sequence[Curve], thresholds: Sequence[float]) -> Figure:
     """Samples to reach an accuracy against layers, as in Figure 5; hollow where it was not reached."""
+    if any(curve.measure != "accuracy" for curve in curves):
+        raise ValueError("--kind depth: expected runs with an accuracy, got others")
     figure = Figure(figsize=(4.2 * len(thresholds), 3.8), layout="constrained")
     panels = figure.subplots(1, len(thresholds), squeeze=False, sharey=True)[0]
     for axes, threshold in zip(panels, thresholds, strict=True):

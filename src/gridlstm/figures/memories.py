@@ -4,7 +4,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from gridlstm.experiments.problems import Judge
+from gridlstm.experiments.algorithms import Judge
 from gridlstm.models.deep import DeepGridLSTM
 
 __all__ = ["counting_neurons", "draw_memories", "memories"]

@@ -1,6 +1,6 @@
 """What an experiment gives the trainer, which knows no experiment."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from torch import Tensor, nn
@@ -14,6 +14,12 @@ Measures = dict[str, float]
 class Problem(Protocol):
     """Something to be learnt."""
 
+    def data(self) -> dict[str, str]:
+        """What tells the data from other data under the same name: checksums by name."""
+
+    def show(self, count: int) -> Iterator[str]:
+        """Lines that show training samples 0 to ``count - 1``."""
+
     def network(self) -> nn.Module:
         """A new network, its weights drawn from PyTorch's random numbers."""
 
@@ -23,14 +29,26 @@ class Problem(Protocol):
     def evaluate(self, network: nn.Module, number: int) -> Measures:
         """Measurements on held-out samples, other ones at every evaluation ``number``."""
 
-    def test(self, network: nn.Module, samples: int) -> Measures:
-        """Measurements on held-out samples that no evaluation looks at."""
+    def test(self, network: nn.Module, samples: int | None, streams: int) -> Measures:
+        """Measurements on held-out samples that no evaluation looks at.
+
+        Args:
+            network: what to measure.
+            samples: how many to take; as many as the problem thinks right unless given.
+            streams: how many pieces of a long sequence to read side by side.
+        """
 
     def solved(self, measures: Mapping[str, float]) -> bool:
         """Whether there is nothing left to learn."""
 
+    def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
+        """Whether to keep a network in place of the best so far, if any; never where the last counts."""
+
     def carried(self) -> dict[str, Tensor]:
-        """What goes over from one update to the next beside the weights; part of a checkpoint."""
+        """What goes over from one update to the next beside the weights; part of a checkpoint.
+
+        The first axis of each tensor is that of the samples that this process has of an update.
+        """
 
     def carry(self, tensors: Mapping[str, Tensor]) -> None:
         """Takes back what :meth:`carried` gave."""

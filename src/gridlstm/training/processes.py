@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import torch
-from torch import distributed, nn
+from torch import Tensor, distributed, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
@@ -70,6 +70,18 @@ class Processes:
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
         distributed.all_reduce(tensor, distributed.ReduceOp.MAX)
         return [float(value) for value in tensor]
+
+    def join_up(self, tensor: Tensor) -> Tensor:
+        """The tensors of all processes, one behind the other along the first axis."""
+        if self.count == 1:
+            return tensor
+        parts = [torch.empty_like(tensor) for _ in range(self.count)]
+        distributed.all_gather(parts, tensor.contiguous())
+        return torch.cat(parts)
+
+    def own(self, tensor: Tensor) -> Tensor:
+        """This process's part of what :meth:`join_up` gave, whatever their number was then."""
+        return tensor.chunk(self.count)[self.rank]
 
     def mean(self, value: float) -> float:
         """The mean of all processes."""

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import nn
 
 from gridlstm.training.problem import Measures
 from gridlstm.training.rundir import RunDir
+from gridlstm.training.weights import save_weights
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -106,6 +108,11 @@ class Reporter:
             for name, value in row.items():
                 if name not in ("samples", "step"):
                     self._writer.add_scalar(name, value, int(row["samples"]))
+
+    def improved(self, network: nn.Module) -> None:
+        """Keeps the network."""
+        if self._run is not None:
+            save_weights(network, self._run.best)
 
     def interrupted(self) -> bool:
         """Whether a signal has come."""

@@ -2,7 +2,8 @@
 
 ``config.json`` says what was asked for, ``sessions.json`` on which machine, with which versions and
 commit, ``metrics.jsonl`` how it went, ``summary.json`` how it ended; ``checkpoints/`` has what is
-needed to go on, ``model.safetensors`` the weights at the end.
+needed to go on, ``best.safetensors`` the best weights so far where they are kept,
+``model.safetensors`` the best or else the last weights of a run that has ended.
 """
 
 import hashlib
@@ -35,6 +36,7 @@ class RunDir:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoints = path / "checkpoints"
+        self.best = path / "best.safetensors"
         self.model = path / "model.safetensors"
 
     @classmethod
@@ -98,7 +100,8 @@ class RunDir:
         self._write("metrics.jsonl", rows, lines=True)
         sessions = self.sessions()
         self._write("sessions.json", [*sessions, {"step": step, **details, **environment()}])
-        for path in (self.model, self.path / "summary.json", self.path / "evaluation.json"):
+        stale = [self.model, self.path / "summary.json", self.path / "evaluation.json"]
+        for path in [*stale, self.best] if step == 0 else stale:
             path.unlink(missing_ok=True)
 
     def sessions(self) -> list[dict[str, Any]]:
@@ -178,3 +181,6 @@ def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     ]
     if other:
         raise RunError(f"{path}: cannot be resumed with other options: {'; '.join(other)}")
+    data = [name for name, sha in new.get("data", {}).items() if old.get("data", {}).get(name) != sha]
+    if data:
+        raise RunError(f"{path}: cannot be resumed with other data: {', '.join(data)}")

@@ -41,6 +41,9 @@ class Observer(Protocol):
     def evaluated(self, row: Measures) -> None:
         """After every evaluation: measurements, samples, loss and the like."""
 
+    def improved(self, network: nn.Module) -> None:
+        """After an evaluation that found the network to be the best so far."""
+
     def interrupted(self) -> bool:
         """Whether to stop now, with a checkpoint."""
 
@@ -54,12 +57,14 @@ class Outcome:
         samples: how many have been learnt from.
         seconds: how long that took, over all sessions.
         measures: those of the last evaluation.
+        best: those of the best network and its samples; empty if the last one counts.
     """
 
     reason: str
     samples: int
     seconds: float
     measures: Measures
+    best: Measures
 
 
 class Trainer:
@@ -104,7 +109,9 @@ class Trainer:
         self.seconds = 0.0
         self.losses: list[float] = []
         self.measures: Measures = {}
+        self.best: Measures = {}
         self._saved = -1
+        self._last_save = 0.0
         shapes = {f"{NETWORK}{name}": t.shape for name, t in weights_of(self.network).items()}
         found = load_newest(folder, origin, shapes)
         if found is not None:
@@ -112,8 +119,6 @@ class Trainer:
         newest, oldest = self.processes.most(self.step, -self.step)
         if newest != -oldest:
             raise TrainingError(f"{folder}: expected one place for all processes, got several")
-        if self.processes.count > 1 and problem.carried():
-            raise TrainingError("a problem that carries something over cannot be shared yet")
         self._parallel = self.processes.wrap(self.network)
 
     @property
@@ -128,11 +133,8 @@ class Trainer:
             TrainingError: if the loss is no number any more; the last checkpoint is from before that.
             CheckpointError: if a checkpoint cannot be written.
         """
-        started = last_save = last_step = time.monotonic()
-        while (reason := self._reason(observer, time.monotonic() - started)) is None:
-            if time.monotonic() - last_save > 60 * self.settings.checkpoint_minutes:
-                self.save()
-                last_save = time.monotonic()
+        started = last_step = self._last_save = time.monotonic()
+        while (reason := self._reason(observer, started)) is None:
             loss = self._update()
             self.step += 1
             self.losses.append(loss)
@@ -140,43 +142,55 @@ class Trainer:
             self.seconds, last_step = self.seconds + now - last_step, now
             observer.stepped(self.samples, loss)
             if self._evaluations(self.samples) > self._evaluations(self.samples - self.settings.batch):
-                observer.evaluated(self._evaluate(self._evaluations(self.samples)))
+                self._evaluate(self._evaluations(self.samples), observer)
         if reason == "samples" and self.losses:  # The last word, unless it has been said.
-            observer.evaluated(self._evaluate(self._evaluations(self.samples) + 1))
+            self._evaluate(self._evaluations(self.samples) + 1, observer)
             self._saved = -1
-            reason = self._reason(observer, 0.0) or reason
+            reason = "solved" if self._solved() else reason
         self.save()
-        return Outcome(reason, self.samples, self.seconds, self.measures)
+        return Outcome(reason, self.samples, self.seconds, self.measures, self.best)
 
     def save(self) -> None:
-        """Writes a checkpoint, unless there is one of this step.
+        """Writes a checkpoint, unless there is one of this step. All processes take part.
 
         Raises:
             TrainingError: if a weight is no number any more; that is not worth keeping.
             CheckpointError: if it cannot be written.
         """
-        if self.processes.first and self._saved != self.step:
+        if self._saved != self.step:
             if not all(bool(t.isfinite().all()) for t in self.network.parameters()):
                 raise TrainingError(f"step {self.step}: a weight is not finite; {self._last()}")
-            save(self.folder, self._checkpoint(), self.origin)
+            checkpoint = self._checkpoint()
+            if self.processes.first:
+                save(self.folder, checkpoint, self.origin)
             self._saved = self.step
+        self._last_save = time.monotonic()
 
     def _last(self) -> str:
         if self._saved < 0:
             return "there is no checkpoint yet"
         return f"the last checkpoint is that of step {self._saved}"
 
-    def _reason(self, observer: Observer, seconds: float) -> str | None:
-        """Why to stop, if there is a reason. Processes agree on it: they stop together."""
-        settings = self.settings
+    def _reason(self, observer: Observer, started: float) -> str | None:
+        """Why to stop, if there is a reason; saves where it is time to.
+
+        Processes agree on both: they stop and save together.
+        """
+        settings, now = self.settings, time.monotonic()
         reasons = (
-            bool(self.measures) and self.problem.solved(self.measures),
+            self._solved(),
             self.samples >= settings.samples,
-            settings.minutes is not None and seconds > 60 * settings.minutes,
+            settings.minutes is not None and now - started > 60 * settings.minutes,
             observer.interrupted(),
         )
-        agreed = self.processes.most(*reasons)
+        due = now - self._last_save > 60 * settings.checkpoint_minutes
+        save, *agreed = self.processes.most(due, *reasons)
+        if save:
+            self.save()
         return next((name for name, yes in zip(REASONS, agreed, strict=True) if yes), None)
+
+    def _solved(self) -> bool:
+        return bool(self.measures) and self.problem.solved(self.measures)
 
     def _update(self) -> float:
         """One update; the mean loss of all processes."""
@@ -213,8 +227,8 @@ class Trainer:
     def _evaluations(self, samples: int) -> int:
         return samples // self.settings.evaluate_every
 
-    def _evaluate(self, number: int) -> Measures:
-        """Measurements of the network as it is, and the loss since the last ones."""
+    def _evaluate(self, number: int, observer: Observer) -> None:
+        """Tells the measurements of the network as it is, and the loss since the last ones."""
         self.network.eval()
         with torch.no_grad():
             self.measures = self.problem.evaluate(self.network, number)
@@ -227,11 +241,15 @@ class Trainer:
             **self.measures,
         }
         self.losses = []
-        return row
+        observer.evaluated(row)
+        if self.problem.better(self.measures, self.best):
+            self.best = {"samples": self.samples, **self.measures}
+            observer.improved(self.network)
 
     def _checkpoint(self) -> Checkpoint:
         tensors = {f"{NETWORK}{name}": t for name, t in weights_of(self.network).items()}
-        tensors |= {f"carried.{name}": t for name, t in self.problem.carried().items()}
+        for name, tensor in self.problem.carried().items():
+            tensors[f"carried.{name}"] = self.processes.join_up(tensor)
         scalars: dict[str, Any] = {}
         for number, values in self.optimizer.state_dict()["state"].items():
             for name, value in values.items():
@@ -243,6 +261,7 @@ class Trainer:
             "seconds": self.seconds,
             "losses": self.losses,
             "measures": self.measures,
+            "best": self.best,
             "optimizer": scalars,
         }
         return Checkpoint(self.step, tensors, state)
@@ -261,12 +280,18 @@ class Trainer:
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": states, "param_groups": groups})
         prefix = "carried."
-        carried = {n.removeprefix(prefix): t for n, t in found.tensors.items() if n.startswith(prefix)}
-        self.problem.carry(carried)
+        self.problem.carry(
+            {
+                name.removeprefix(prefix): self.processes.own(tensor).to(self.processes.device)
+                for name, tensor in found.tensors.items()
+                if name.startswith(prefix)
+            }
+        )
         self.step = self._saved = found.step
         self.seconds = found.state["seconds"]
         self.losses = list(found.state["losses"])
         self.measures = dict(found.state["measures"])
+        self.best = dict(found.state.get("best", {}))
 
 
 def make_optimizer(settings: Training, network: nn.Module) -> torch.optim.Optimizer:

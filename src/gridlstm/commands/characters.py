@@ -1,0 +1,107 @@
+"""The commands ``gridlstm generate`` and ``gridlstm score``."""
+
+import sys
+import time
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from safetensors import SafetensorError, safe_open
+
+from gridlstm.commands.load import experiment_of
+from gridlstm.commands.options import Generate, Score
+from gridlstm.data.text import encode, map_file
+from gridlstm.experiments.characters import make_model, measure
+from gridlstm.experiments.options import Characters
+from gridlstm.models.characters import CharacterModel
+from gridlstm.models.generate import generate
+from gridlstm.training.reporter import say
+from gridlstm.training.rundir import RunDir, RunError
+from gridlstm.training.weights import load_weights
+
+__all__ = ["load_model", "run_generate", "run_score"]
+
+SHIPPED = "characters"
+"""The run that comes with the package, below ``gridlstm/embedded``."""
+
+
+def run_generate(options: Generate) -> None:
+    """Writes the prompt and what follows, as it comes, and on a terminal how fast it was."""
+    shipped = Path(str(files("gridlstm"))) / "embedded" / SHIPPED
+    model = load_model(RunDir.open(options.run or shipped))
+    alphabet = bytes(model.alphabet.tolist())
+    prompt, unseen = encode(options.prompt.encode(), alphabet)
+    console = Console(stderr=True)
+    if unseen:
+        console.print(f"gridlstm generate: left out {unseen} bytes of the prompt, unknown to the network")
+    out = sys.stdout.buffer
+    out.write(options.prompt.encode())
+    symbols = generate(
+        model,
+        prompt,
+        temperature=options.temperature,
+        top_k=options.top_k,
+        seed=options.seed,
+    )
+    started, written = time.perf_counter(), 0
+    try:
+        for symbol in islice(symbols, options.length or None):
+            out.write(alphabet[symbol : symbol + 1])
+            written += 1
+            if written % 8 == 0:  # Smooth to the eye, and cheap.
+                out.flush()
+        out.write(b"\n")
+        out.flush()
+    except (KeyboardInterrupt, BrokenPipeError):
+        sys.stderr.close()  # Nothing more is read; Python would complain about the rest.
+        return
+    if console.is_terminal:
+        speed = written / (time.perf_counter() - started)
+        console.print(f"{written:,} characters, {speed:,.0f} a second", highlight=False)
+
+
+def run_score(options: Score) -> None:
+    """Tells the bits per character of a file."""
+    model = load_model(RunDir.open(options.run))
+    text = map_file(options.file)
+    alphabet = bytes(model.alphabet.tolist())
+    known = np.isin(text, np.frombuffer(alphabet, np.uint8))
+    unseen = int(len(text) - known.sum())
+    kept = text[known] if unseen else text
+    if len(kept) < 2:
+        raise ValueError(f"{options.file}: expected at least 2 known characters, got {len(kept)}")
+    found = measure(model, kept, alphabet, options.streams)
+    result = {"file": str(options.file), **found, "unseen": unseen}
+    console = Console()
+    if console.is_terminal:
+        console.print(
+            f"{found['bits']:.4f} bits per character over {found['characters']:,}, {unseen:,} left out",
+            highlight=False,
+        )
+    else:
+        say(result)
+
+
+def load_model(run: RunDir) -> CharacterModel:
+    """The model of a run, without the text that it was trained on.
+
+    Raises:
+        RunError: if the run is not one of characters, or has no weights yet.
+        WeightsError: if they cannot be read.
+    """
+    experiment = experiment_of(run)
+    if not isinstance(experiment, Characters):
+        raise RunError(f"{run.path}: expected a run of characters, got one of {experiment.name}")
+    path = next((path for path in (run.model, run.best) if path.exists()), None)
+    if path is None:
+        raise RunError(f"{run.path}: expected a trained network, got none yet")
+    try:
+        with safe_open(str(path), "pt") as weights:
+            alphabet = bytes(weights.get_tensor("alphabet").tolist())
+    except (OSError, ValueError, SafetensorError) as error:
+        raise RunError(f"{path}: {error}") from error
+    model = make_model(experiment, alphabet)
+    load_weights(model, path)
+    return model.eval()

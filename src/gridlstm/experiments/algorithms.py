@@ -1,0 +1,162 @@
+"""The three algorithmic experiments as problems for the trainer (4.1, 4.2, and parity)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gridlstm.data import tasks
+from gridlstm.experiments import options
+from gridlstm.models.deep import DeepGridLSTM
+from gridlstm.models.feedforward import FeedForward
+from gridlstm.models.sequence import SequenceGridLSTM
+from gridlstm.models.stacked import StackedLSTM
+from gridlstm.training.problem import Measures
+
+__all__ = ["Judge", "Reader", "TaskProblem", "make_task"]
+
+EVALUATED = 100
+"""Unseen samples an evaluation looks at: the paper's rule."""
+TESTED = 2**40
+"""The number of the first sample of a test, beyond those of all evaluations."""
+
+
+class Reader(nn.Module):
+    """Symbols ``[batch, time]`` to scores of symbols ``[batch, time, symbols]``."""
+
+    def __init__(self, symbols: int, body: SequenceGridLSTM | StackedLSTM) -> None:
+        super().__init__()
+        self.symbols = symbols
+        self.body = body
+        self.scores = nn.Linear(body.output_size, symbols)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Scores at every time."""
+        one_hot = F.one_hot(inputs, self.symbols).to(self.scores.weight.dtype)
+        scores: Tensor = self.scores(self.body(one_hot)[0])
+        return scores
+
+
+class Judge(nn.Module):
+    """Bits ``[batch, k]`` to scores of even and odd ``[batch, 1, 2]``."""
+
+    def __init__(self, body: DeepGridLSTM | FeedForward, *, signs: bool) -> None:
+        super().__init__()
+        self.body = body
+        self.signs = signs
+        self.scores = nn.Linear(body.output_size, 2)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Scores of the string as a whole."""
+        scores: Tensor = self.scores(self.body(self.encode(inputs))).unsqueeze(1)
+        return scores
+
+    def encode(self, bits: Tensor) -> Tensor:
+        """Bits as the body reads them: 0 and 1, or -1 and 1."""
+        return (2 * bits - 1 if self.signs else bits).to(self.scores.weight.dtype)
+
+
+class TaskProblem:
+    """An algorithmic task, to be solved on 100 fresh samples."""
+
+    def __init__(self, experiment: options.Algorithm) -> None:
+        self.experiment = experiment
+        self.task = make_task(experiment)
+
+    def data(self) -> dict[str, str]:
+        """Nothing: samples follow from the options."""
+        return {}
+
+    def show(self, count: int) -> Iterator[str]:
+        """Samples in the paper's notation."""
+        samples = self.task.draw(self.experiment.training.seed, 0, count)
+        width = max(len(self.task.show(s)) for s in (0, int(np.max(samples.inputs))))
+        for inputs, targets, _ in zip(*samples, strict=True):
+            for name, symbols in (("input ", inputs), ("target", targets)):
+                shown = (self.task.show(int(symbol)).rjust(width) for symbol in symbols)
+                yield f"{name}  {' '.join(shown)}"
+
+    def network(self) -> nn.Module:
+        """The network that the experiment names."""
+        given = self.experiment
+        tied, _, kind = given.network.partition("-")
+        shared: dict[str, Any] = {"tied": tied == "tied"}
+        if kind in ("grid", "stacked"):
+            shared["forget_bias"] = given.forget_bias
+        if kind == "grid":
+            shared["readout"] = "both"
+        if isinstance(given, options.Parity):
+            sizes = (given.bits, given.hidden, given.layers)
+            return Judge(
+                DeepGridLSTM(*sizes, **shared)
+                if kind == "grid"
+                else FeedForward(*sizes, activation=kind, **shared),
+                signs=given.signs,
+            )
+        sizes = (self.task.symbols, given.hidden, given.layers)
+        family = SequenceGridLSTM if kind == "grid" else StackedLSTM
+        return Reader(self.task.symbols, family(*sizes, batch_first=True, **shared))
+
+    def loss(self, network: nn.Module, first: int, count: int) -> Tensor:
+        """Cross-entropy over all targets, blanks included."""
+        inputs, targets, _ = self._draw(network, first, count)
+        return F.cross_entropy(network(inputs).flatten(0, 1), targets.flatten())
+
+    def evaluate(self, network: nn.Module, number: int) -> Measures:
+        """Accuracy by symbol, and the share of samples without an error, of 100 samples."""
+        return self._measure(network, number * EVALUATED, EVALUATED)
+
+    def test(self, network: nn.Module, samples: int | None, streams: int) -> Measures:
+        """The same of as many samples as wanted, a hundred at a time; of 1000 unless given."""
+        if streams != 1:
+            raise ValueError(f"streams: expected 1 for {self.experiment.name}, got {streams}")
+        samples = samples or 1000
+        sums: Measures = {}
+        for first in range(0, samples, EVALUATED):
+            count = min(EVALUATED, samples - first)
+            for name, value in self._measure(network, TESTED + first, count).items():
+                sums[name] = sums.get(name, 0.0) + value * count
+        return {"samples": samples, **{name: total / samples for name, total in sums.items()}}
+
+    def solved(self, measures: Mapping[str, float]) -> bool:
+        """Not one wrong symbol."""
+        return measures["accuracy"] == 1.0
+
+    def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
+        """Never: the last network counts, which has solved the task or has not."""
+        return False
+
+    def carried(self) -> dict[str, Tensor]:
+        """Nothing: samples are independent."""
+        return {}
+
+    def carry(self, tensors: Mapping[str, Tensor]) -> None:
+        """Nothing to take back."""
+
+    def _measure(self, network: nn.Module, first: int, count: int) -> Measures:
+        inputs, targets, scored = self._draw(network, first, count, held_out=True)
+        right = (network(inputs).argmax(-1) == targets) | ~scored
+        return {
+            "accuracy": right[scored].double().mean().item(),
+            "whole": right.all(-1).double().mean().item(),
+        }
+
+    def _draw(
+        self, network: nn.Module, first: int, count: int, *, held_out: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        found = self.task.draw(self.experiment.training.seed, first, count, held_out=held_out)
+        device = next(network.parameters()).device
+        inputs, targets, scored = (torch.from_numpy(array).to(device) for array in found)
+        return inputs, targets, scored
+
+
+def make_task(experiment: options.Algorithm) -> tasks.Task:
+    """Where the samples of an experiment come from."""
+    if isinstance(experiment, options.Memorization):
+        return tasks.Memorization(experiment.length, experiment.vocabulary)
+    if isinstance(experiment, options.Addition):
+        return tasks.Addition(experiment.digits)
+    return tasks.Parity(experiment.bits)

@@ -1,0 +1,185 @@
+"""Character-level language modelling as a problem for the trainer (section 4.3)."""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gridlstm.data.text import Corpus, contiguous, draw_chunks, encode, starts_sequence
+from gridlstm.experiments import options
+from gridlstm.models.characters import CharacterModel, Recurrent
+from gridlstm.models.gated_feedback import GatedFeedbackLSTM
+from gridlstm.models.multiplicative import MultiplicativeRNN
+from gridlstm.models.sequence import SequenceGridLSTM
+from gridlstm.models.stacked import StackedLSTM
+from gridlstm.state import State
+from gridlstm.training.problem import Measures
+
+__all__ = ["CharacterProblem", "make_model", "measure"]
+
+Bytes = NDArray[np.uint8]
+
+STREAMS = 50
+"""Pieces of the validation text that are read side by side."""
+LONG = 200
+"""Characters that are read at once where nothing is learnt."""
+
+
+class CharacterProblem:
+    """A text, to be predicted as well as can be.
+
+    Args:
+        experiment: which text, and by which network.
+        data: where data sets are.
+
+    Raises:
+        ValueError: if the text is missing, damaged or too short.
+    """
+
+    def __init__(self, experiment: options.Characters, data: Path | None) -> None:
+        self.experiment = experiment
+        self.corpus = _corpus(experiment, data)
+        if min(len(self.corpus.valid), len(self.corpus.test)) < 2:
+            raise ValueError("text: expected at least 2 bytes each to validate and test on, got fewer")
+        self._state: State | None = None
+        self._draw(0, 0, 1)  # It is here that a text is too short, not in training.
+
+    def data(self) -> dict[str, str]:
+        """The checksum of the text."""
+        return {"text": self.corpus.sha256()}
+
+    def show(self, count: int) -> Iterator[str]:
+        """The chunks that the first so many streams begin with."""
+        streams = min(count, self.experiment.training.batch)
+        for chunk in self._chunks(0, 0, streams)[0]:
+            yield chunk.tobytes().decode(errors="replace")
+
+    def network(self) -> nn.Module:
+        """The network that the experiment names."""
+        return make_model(self.experiment, self.corpus.alphabet)
+
+    def loss(self, network: nn.Module, first: int, count: int) -> Tensor:
+        """Cross-entropy of a chunk of each stream; carries the state on to the next."""
+        given = self.experiment
+        update, stream = divmod(first, given.training.batch)
+        inputs, targets = self._draw(update, stream, count)
+        if starts_sequence(update, given.chunk, given.sequence):
+            self._state = None
+        scores, state = network(inputs, self._state)
+        self._state = state.map(Tensor.detach)
+        return F.cross_entropy(scores.flatten(0, 1), targets.flatten())
+
+    def evaluate(self, network: nn.Module, number: int) -> Measures:
+        """Bits per character of the beginning of the validation text, the same at every evaluation."""
+        part = self.corpus.valid[: self.experiment.validated + 1]
+        found = measure(network, part, self.corpus.alphabet, min(STREAMS, len(part) - 1))
+        return {"bits": found["bits"]}
+
+    def test(self, network: nn.Module, samples: int | None, streams: int) -> Measures:
+        """Bits per character of the test text, all of it unless so many characters are wanted."""
+        part = self.corpus.test if samples is None else self.corpus.test[: samples + 1]
+        return measure(network, part, self.corpus.alphabet, streams)
+
+    def solved(self, measures: Mapping[str, float]) -> bool:
+        """Never."""
+        return False
+
+    def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
+        """Fewer bits."""
+        return not best or measures["bits"] < best["bits"]
+
+    def carried(self) -> dict[str, Tensor]:
+        """The state of each stream, ``[streams, layers, hidden]``."""
+        if self._state is None:
+            return {}
+        parts = {"hidden": self._state.hidden, "memory": self._state.memory}
+        return {name: t.transpose(0, 1) for name, t in parts.items() if t is not None}
+
+    def carry(self, tensors: Mapping[str, Tensor]) -> None:
+        """Takes the state back."""
+        parts = {name: t.transpose(0, 1).contiguous() for name, t in tensors.items()}
+        self._state = State(parts["hidden"], parts.get("memory")) if parts else None
+
+    def _chunks(self, update: int, first: int, count: int) -> tuple[Bytes, Bytes]:
+        given = self.experiment
+        return draw_chunks(
+            self.corpus.train,
+            given.training.seed,
+            update,
+            streams=given.training.batch,
+            chunk=given.chunk,
+            sequence=given.sequence,
+            first=first,
+            count=count,
+        )
+
+    def _draw(self, update: int, first: int, count: int) -> tuple[Tensor, Tensor]:
+        inputs, targets = (_places(t, self.corpus.alphabet) for t in self._chunks(update, first, count))
+        return inputs, targets
+
+
+def make_model(experiment: options.Characters, alphabet: bytes) -> CharacterModel:
+    """A new model of the kind that the experiment names, for texts in this alphabet."""
+    kind, symbols = experiment.network, len(alphabet)
+    cells: dict[str, Any] = {"forget_bias": experiment.forget_bias, "batch_first": True}
+    sizes = (symbols, experiment.hidden, experiment.layers)
+    body: Recurrent
+    if kind.endswith("grid"):
+        body = SequenceGridLSTM(
+            *sizes, tied=kind != "untied-grid", shared=kind == "shared-grid", readout="both", **cells
+        )
+    elif kind.endswith("stacked"):
+        body = StackedLSTM(*sizes, tied=kind == "tied-stacked", **cells)
+    elif kind == "gated-feedback":
+        body = GatedFeedbackLSTM(*sizes, **cells)
+    else:
+        body = MultiplicativeRNN(symbols, experiment.hidden, batch_first=True)
+    return CharacterModel(alphabet, body)
+
+
+@torch.no_grad()
+def measure(
+    network: nn.Module, text: Bytes, alphabet: bytes, streams: int = 1
+) -> Measures:
+    """Bits per character of a text but for its first, with state carried from end to end.
+
+    Args:
+        network: what predicts.
+        text: bytes, all of them in the alphabet.
+        alphabet: that of the network.
+        streams: pieces to read side by side, each of which starts from zero.
+
+    Returns:
+        ``bits`` per character and how many ``characters`` were predicted.
+    """
+    if not 1 <= streams < len(text):
+        raise ValueError(
+            f"streams: expected 1 to {len(text) - 1} for a text of {len(text)}, got {streams}"
+        )
+    state: State | None = None
+    total, characters = 0.0, 0
+    for inputs, targets, scored in contiguous(text, streams, LONG):
+        scores, state = network(_places(inputs, alphabet), state)
+        losses = F.cross_entropy(
+            scores.flatten(0, 1), _places(targets, alphabet).flatten(), reduction="none"
+        )
+        kept = losses.double()[torch.from_numpy(scored).flatten()]
+        total += kept.sum().item()
+        characters += len(kept)
+    return {"bits": total / characters / math.log(2), "characters": characters}
+
+
+def _places(text: Bytes, alphabet: bytes) -> Tensor:
+    return torch.from_numpy(encode(text, alphabet)[0])
+
+
+def _corpus(experiment: options.Characters, data: Path | None) -> Corpus:
+    if experiment.text is not None:
+        return Corpus.from_file(Path(experiment.text))
+    return Corpus.enwik8(data) if experiment.corpus == "enwik8" else Corpus.shakespeare()

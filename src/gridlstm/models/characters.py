@@ -1,0 +1,68 @@
+"""A model of text, byte by byte, around any recurrent network (section 4.3)."""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gridlstm.state import State
+
+__all__ = ["CharacterModel", "Recurrent"]
+
+
+class Recurrent(Protocol):
+    """What reads a text: a network with the calling convention of ``nn.LSTM``, batch first."""
+
+    output_size: int
+
+    def __call__(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """``[batch, time, symbols]`` to ``[batch, time, output]``, and the state to go on from."""
+
+
+class CharacterModel(nn.Module):
+    """Predicts each character of a text from those before it.
+
+    With a :class:`SequenceGridLSTM` that has ``readout="both"``, it is the model of the paper: a
+    character is projected into the hidden and the memory vector that enter the bottom of the grid,
+    and the scores are read from both that leave its top.
+
+    Args:
+        alphabet: the byte values of the text, in order.
+        body: a batch-first network with inputs of that length.
+        bias: add a bias to the scores.
+
+    Variables:
+        alphabet: ``[symbols]``, kept with the weights, so that they can be used without the text.
+
+    >>> from gridlstm import SequenceGridLSTM
+    >>> body = SequenceGridLSTM(3, 8, 2, readout="both", batch_first=True)
+    >>> model = CharacterModel(b"abc", body)
+    >>> scores, state = model(torch.tensor([[0, 2, 1, 1]]))
+    >>> scores.shape
+    torch.Size([1, 4, 3])
+    """
+
+    alphabet: Tensor
+
+    def __init__(self, alphabet: bytes, body: Recurrent, *, bias: bool = True) -> None:
+        super().__init__()
+        if not alphabet or sorted(set(alphabet)) != list(alphabet):
+            raise ValueError(f"alphabet: expected different bytes in order, got {alphabet!r}")
+        self.register_buffer("alphabet", torch.tensor(list(alphabet), dtype=torch.uint8))
+        self.body = body
+        self.scores = nn.Linear(body.output_size, len(alphabet), bias)
+
+    def forward(self, symbols: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """Reads on.
+
+        Args:
+            symbols: places in the alphabet, ``[batch, time]``.
+            state: what an earlier call returned; zero unless given.
+
+        Returns:
+            The scores of the character after each, ``[batch, time, symbols]``, and the state.
+        """
+        one_hot = F.one_hot(symbols, len(self.alphabet)).to(self.scores.weight.dtype)
+        output, state = self.body(one_hot, state)
+        return self.scores(output), state

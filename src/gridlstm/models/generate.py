@@ -1,0 +1,65 @@
+"""Text from a character model, one character after the other."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gridlstm.models.characters import CharacterModel
+from gridlstm.models.stepper import make_stepper
+from gridlstm.state import State
+
+__all__ = ["choose", "generate"]
+
+LONG = 500
+"""Characters of a prompt that are read at once."""
+
+
+@torch.no_grad()
+def generate(
+    model: CharacterModel,
+    prompt: NDArray[np.int64],
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    seed: int = 0,
+) -> Iterator[int]:
+    """Places in the alphabet that go on from a prompt, without end and in constant memory.
+
+    Args:
+        model: what predicts.
+        prompt: places in the alphabet. Of an empty one, the model gets to see a line's end, or the
+            first character of its alphabet if that has none.
+        temperature: what scores are divided by; 0 takes the likeliest character.
+        top_k: choose among so many likeliest characters only.
+        seed: of the choices.
+    """
+    if not len(prompt):
+        alphabet = model.alphabet.tolist()
+        prompt = np.array([alphabet.index(10) if 10 in alphabet else 0])
+    state: State | None = None
+    for first in range(0, len(prompt) - 1, LONG):
+        read = torch.from_numpy(prompt[first : min(first + LONG, len(prompt) - 1)])
+        _, state = model(read.unsqueeze(0), state)
+    step = make_stepper(model, state)
+    random = np.random.default_rng(seed)
+    symbol = int(prompt[-1])
+    while True:
+        symbol = choose(step(symbol), temperature, top_k, random)
+        yield symbol
+
+
+def choose(
+    scores: NDArray[np.float32], temperature: float, top_k: int | None, random: np.random.Generator
+) -> int:
+    """A place, drawn with the probabilities that the scores stand for."""
+    if temperature == 0:
+        return int(scores.argmax())
+    logits = scores.astype(np.float64)
+    if top_k is not None and top_k < len(logits):
+        logits[np.argpartition(logits, -top_k)[:-top_k]] = -np.inf
+    logits -= logits.max()
+    logits /= temperature
+    cumulative = np.exp(logits).cumsum()
+    return int(np.searchsorted(cumulative, random.random() * cumulative[-1], side="right"))

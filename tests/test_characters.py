@@ -1,0 +1,302 @@
+"""Text, character by character: the model, its training, what it writes and how it scores."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from gridlstm import SequenceGridLSTM
+from gridlstm.data.text import Corpus, encode
+from gridlstm.experiments.characters import CharacterProblem, make_model, measure
+from gridlstm.experiments.options import EXPERIMENTS, Characters
+from gridlstm.models.characters import CharacterModel
+from gridlstm.models.generate import choose, generate
+from gridlstm.models.stepper import GridStepper, ModelStepper, make_stepper
+from gridlstm.training.settings import Training
+
+ALPHABET = bytes(range(97, 107))
+NETWORKS = (
+    "tied-grid",
+    "untied-grid",
+    "shared-grid",
+    "tied-stacked",
+    "untied-stacked",
+    "multiplicative",
+    "gated-feedback",
+)
+
+
+def small(network: str, **changed: object) -> Characters:
+    layers = 1 if network == "multiplicative" else 3
+    return Characters(network=network, layers=layers, hidden=8, **changed)  # type: ignore[arg-type]
+
+
+def model_of(network: str) -> CharacterModel:
+    torch.manual_seed(0)
+    return make_model(small(network), ALPHABET).eval()
+
+
+@pytest.mark.parametrize(("shared", "parameters"), [(False, 16_820_000), (True, 8_820_000)])
+def test_both_readings_of_the_paper_have_their_number_of_parameters(
+    shared: bool, parameters: int
+) -> None:
+    body = SequenceGridLSTM(
+        205, 1000, 6, shared=shared, readout="both", bias=False, forget_bias=None, batch_first=True
+    )
+    model = CharacterModel(bytes(range(205)), body, bias=False)
+    assert sum(p.numel() for p in model.parameters()) == parameters
+
+
+def test_the_networks_of_the_comparison_are_equally_large() -> None:
+    """Those of docs/characters.md: within 5 % of the tied 2-LSTM."""
+    sizes = {
+        "tied-grid": (6, 256),
+        "untied-grid": (6, 110),
+        "untied-stacked": (3, 198),
+        "gated-feedback": (3, 178),
+        "multiplicative": (1, 516),
+    }
+    alphabet = bytes(range(205))
+    counts = {
+        network: sum(
+            p.numel()
+            for p in make_model(
+                Characters(network=network, layers=layers, hidden=hidden),  # type: ignore[arg-type]
+                alphabet,
+            ).parameters()
+        )
+        for network, (layers, hidden) in sizes.items()
+    }
+    for network, count in counts.items():
+        assert abs(count / counts["tied-grid"] - 1) < 0.05, (network, counts)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_chunks_with_carried_state_are_one_long_pass(network: str) -> None:
+    model = model_of(network)
+    symbols = torch.randint(0, 10, (3, 37))
+    whole, end = model(symbols)
+    state, parts = None, []
+    for chunk in symbols.split(10, 1):
+        scores, state = model(chunk, state)
+        parts.append(scores)
+    torch.testing.assert_close(torch.cat(parts, 1), whole, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(state.hidden, end.hidden, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_single_steps_are_the_full_forward(network: str) -> None:
+    model = model_of(network)
+    symbols = torch.randint(0, 10, (1, 25))
+    whole, _ = model(symbols)
+    _, state = model(symbols[:, :10])
+    step = make_stepper(model, state)
+    assert isinstance(step, GridStepper if network.endswith("grid") else ModelStepper)
+    found = np.stack([step(int(symbol)) for symbol in symbols[0, 10:]])
+    np.testing.assert_allclose(found, whole[0, 10:].detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_other_grids_are_stepped_through_as_well() -> None:
+    body = SequenceGridLSTM(10, 8, 2, priority=True, batch_first=True)
+    assert isinstance(make_stepper(CharacterModel(ALPHABET, body)), ModelStepper)
+
+
+def test_greedy_generation_is_what_the_forward_says() -> None:
+    model = model_of("tied-grid")
+    prompt = np.array([1, 2, 3, 4, 5])
+    text = list(prompt)
+    for symbol, _ in zip(generate(model, prompt, temperature=0), range(30), strict=False):
+        scores, _ = model(torch.tensor([text]))
+        assert symbol == scores[0, -1].argmax().item()
+        text.append(symbol)
+
+
+def test_a_long_prompt_is_read_in_pieces() -> None:
+    model = model_of("tied-grid")
+    prompt = np.random.default_rng(0).integers(0, 10, 1203)
+    scores, _ = model(torch.from_numpy(prompt).unsqueeze(0))
+    assert next(generate(model, prompt, temperature=0)) == scores[0, -1].argmax().item()
+
+
+def test_choices_follow_the_probabilities() -> None:
+    random = np.random.default_rng(0)
+    scores = np.log(np.array([0.1, 0.2, 0.3, 0.4], np.float32))
+    counts = np.bincount([choose(scores, 1.0, None, random) for _ in range(4000)], minlength=4)
+    np.testing.assert_allclose(counts / 4000, [0.1, 0.2, 0.3, 0.4], atol=0.03)
+    top = np.bincount([choose(scores, 1.0, 2, random) for _ in range(2000)], minlength=4)
+    np.testing.assert_allclose(top / 2000, [0, 0, 3 / 7, 4 / 7], atol=0.04)
+    sharp = np.bincount([choose(scores, 0.5, None, random) for _ in range(4000)], minlength=4)
+    np.testing.assert_allclose(sharp / 4000, np.array([1, 4, 9, 16]) / 30, atol=0.03)
+    assert choose(scores, 0, None, random) == 3
+
+
+def test_an_empty_prompt_is_a_lines_end() -> None:
+    torch.manual_seed(0)
+    model = make_model(small("tied-grid"), b"\nab").eval()
+    ((first, _),) = zip(generate(model, np.array([], np.int64), temperature=0), range(1), strict=False)
+    assert first == model(torch.tensor([[0]]))[0][0, -1].argmax().item()
+    assert next(generate(model_of("tied-grid"), np.array([], np.int64))) in range(10)
+
+
+@pytest.mark.parametrize("streams", [1, 7])
+def test_bits_are_those_of_the_probabilities(streams: int) -> None:
+    model = model_of("tied-grid")
+    text = np.random.default_rng(0).integers(97, 107, 900).astype(np.uint8)
+    found = measure(model, text, ALPHABET, streams)
+    assert found["characters"] == 899
+    if streams == 1:
+        symbols = torch.from_numpy(encode(text, ALPHABET)[0])
+        scores, _ = model(symbols[None, :-1])
+        bits = F.cross_entropy(scores[0], symbols[1:]).item() / np.log(2)
+        assert found["bits"] == pytest.approx(bits, rel=1e-5)
+    with pytest.raises(ValueError, match="streams: expected 1 to 899 for a text of 900, got 900"):
+        measure(model, text, ALPHABET, 900)
+
+
+def test_training_reads_on_and_starts_afresh_at_a_sequence() -> None:
+    training = Training(batch=4, samples=100)
+    problem = CharacterProblem(replace(small("tied-grid"), sequence=100, training=training), None)
+    network = problem.network()
+    assert problem.carried() == {}
+    losses = [problem.loss(network, 4 * update, 4).item() for update in range(3)]
+    assert problem.carried()["memory"].shape == (4, 3, 8)
+    problem.carry({})
+    again = [problem.loss(network, 4 * update, 4).item() for update in (2, 0, 1)]
+    # Update 2 begins a sequence, so the state before it does not matter.
+    assert [again[1], again[2], again[0]] == losses
+    state = problem.carried()
+    problem.loss(network, 12, 4)
+    problem.carry(state)
+    assert all(torch.equal(problem.carried()[name], state[name]) for name in state)
+
+
+def test_processes_share_the_streams() -> None:
+    training = Training(batch=4, samples=100)
+    chosen = replace(small("tied-grid"), sequence=100, training=training)
+    whole, parts = CharacterProblem(chosen, None), [CharacterProblem(chosen, None) for _ in range(2)]
+    network = whole.network()
+    for update in range(3):
+        joint = whole.loss(network, 4 * update, 4).item()
+        each = [part.loss(network, 4 * update + 2 * k, 2).item() for k, part in enumerate(parts)]
+        assert joint == pytest.approx(sum(each) / 2, rel=1e-5)
+
+
+def test_a_text_that_is_too_short(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("short " * 100)
+    chosen = replace(EXPERIMENTS["characters"]["smoke"], text=str(tmp_path / "a.txt"))
+    with pytest.raises(ValueError, match="expected at least 1001 bytes to train on, got 540"):
+        CharacterProblem(chosen, None)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("characters") / "run"
+    command = [sys.executable, "-m", "gridlstm", "train", "characters", "--preset", "smoke"]
+    subprocess.run([*command, "--out", str(run)], check=True, capture_output=True)
+    return run
+
+
+def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
+    rows = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
+    assert rows[-1]["bits"] < rows[0]["bits"] < np.log2(65)
+    summary = json.loads((trained / "summary.json").read_text())
+    assert summary["best"]["bits"] == min(row["bits"] for row in rows)
+    assert json.loads((trained / "config.json").read_text())["data"]["text"].startswith("86c4e6aa")
+
+    code, output, _ = gridlstm("eval", trained, "--samples", 5000, "--streams", 10)
+    assert code == 0
+    found = json.loads(output)
+    assert (found["characters"], found["streams"]) == (5000, 10)
+    assert abs(found["bits"] - summary["best"]["bits"]) < 0.5
+
+    assert gridlstm("plot", trained, "--out", tmp_path / "curve")[0] == 0
+    assert (tmp_path / "curve.png").stat().st_size > 1000
+    code, _, errors = gridlstm("plot", trained, "--kind", "depth")
+    assert (code, "expected runs with an accuracy" in errors) == (2, True)
+    assert gridlstm("collect", trained, "--out", tmp_path / "kept.json")[0] == 0
+    assert "bits" in gridlstm("list", "--folder", trained.parent)[1]
+
+
+def test_generate(trained: Path) -> None:
+    def write(*options: str) -> bytes:
+        command = [sys.executable, "-m", "gridlstm", "generate", str(trained), "--length", "200"]
+        done = subprocess.run([*command, *options], check=True, capture_output=True)
+        assert done.stderr == b"" or b"left out" in done.stderr
+        return done.stdout
+
+    first = write("--prompt", "KING", "--seed", "3")
+    assert first.startswith(b"KING")
+    assert len(first) == 4 + 200 + 1
+    assert write("--prompt", "KING", "--seed", "3") == first
+    assert write("--prompt", "KING", "--seed", "4") != first
+    assert len(write()) == 201
+    assert set(write("--top-k", "1", "--temperature", "2")) <= set(Corpus.shakespeare().alphabet)
+    assert write("--prompt", "é€").startswith("é€".encode())
+
+
+def test_score(gridlstm, tmp_path: Path, trained: Path) -> None:
+    text = Corpus.shakespeare().test[:3000].tobytes()
+    (tmp_path / "known.txt").write_bytes(text)
+    code, output, _ = gridlstm("score", trained, tmp_path / "known.txt")
+    known = json.loads(output)
+    assert (code, known["characters"], known["unseen"]) == (0, 2999, 0)
+    (tmp_path / "odd.txt").write_bytes(text[:1000] + "äöü€".encode() + text[1000:])
+    odd = json.loads(gridlstm("score", trained, tmp_path / "odd.txt")[1])
+    assert odd["unseen"] == 9
+    assert odd["bits"] == pytest.approx(known["bits"], rel=1e-6)
+    for content, message in ((b"", "expected"), (b"\xff\xfe", "expected at least 2 known characters")):
+        (tmp_path / "bad.txt").write_bytes(content)
+        code, _, errors = gridlstm("score", trained, tmp_path / "bad.txt")
+        assert (code, message in errors) == (2, True)
+    assert gridlstm("score", trained, tmp_path / "none.txt")[0] == 2
+
+
+def test_any_text(gridlstm, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("Füße über Äcker, naïve façade. " * 200)
+    options = ["--preset", "smoke", "--text", text, "--out", tmp_path / "run", "--validated", 200]
+    assert gridlstm("train", "characters", *options, "--samples", 160)[0] == 0
+    code, output, _ = gridlstm("train", "characters", *options, "--show", 2)
+    assert (code, len(output.splitlines())) == (0, 2)
+    text.write_text("Another text entirely, with other letters. " * 200)
+    code, _, errors = gridlstm("train", "characters", *options, "--samples", 320, "--resume")
+    assert code == 2
+    assert "cannot be resumed with other data: text" in errors
+
+
+def test_a_stopped_run_carries_on_bit_for_bit(gridlstm, tmp_path: Path) -> None:
+    options = ["--preset", "smoke", "--sequence", 500]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert gridlstm("train", "characters", *options, "--out", whole)[0] == 0
+    for samples in (16 * 7, 16 * 12, 16 * 33, 800):
+        code = gridlstm(
+            "train", "characters", *options, "--samples", samples, "--out", parts, "--resume"
+        )[0]
+        assert code == 0
+    a, b = ((path / "checkpoints" / "step-50" / "tensors.safetensors") for path in (whole, parts))
+    assert a.read_bytes() == b.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--network", "multiplicative"], "layers: expected 1 for a multiplicative RNN, got 2"),
+        (["--chunk", "30"], "sequence: expected a multiple of the chunk 30, got 1000"),
+        (["--text", "missing.txt"], "missing.txt: expected a file, got nothing"),
+    ],
+)
+def test_one_line_says_what_is_wrong(gridlstm, arguments: list[str], line: str) -> None:
+    code, _, errors = gridlstm("train", "characters", "--preset", "smoke", *arguments)
+    assert code == 2
+    assert line in errors
+
+
+def test_a_preset_that_an_experiment_has_not(gridlstm) -> None:
+    code, _, errors = gridlstm("train", "parity", "--preset", "small")
+    assert (code, "preset: expected one of smoke, laptop, paper, got small" in errors) == (2, True)
