@@ -35,7 +35,9 @@ def run_generate(options: Generate) -> None:
     prompt, unseen = encode(options.prompt.encode(), alphabet)
     console = Console(stderr=True)
     if unseen:
-        console.print(f"gridlstm generate: left out {unseen} bytes of the prompt, unknown to the network")
+        console.print(
+            f"gridlstm generate: left out {unseen} bytes of the prompt, unknown to the network"
+        )
     out = sys.stdout.buffer
     out.write(options.prompt.encode())
     symbols = generate(

@@ -144,9 +144,7 @@ def make_model(experiment: options.Characters, alphabet: bytes) -> CharacterMode
 
 
 @torch.no_grad()
-def measure(
-    network: nn.Module, text: Bytes, alphabet: bytes, streams: int = 1
-) -> Measures:
+def measure(network: nn.Module, text: Bytes, alphabet: bytes, streams: int = 1) -> Measures:
     """Bits per character of a text but for its first, with state carried from end to end.
 
     Args:
