@@ -30,7 +30,7 @@ PUBLIC = [
 
 # From the ground up: a module imports only from its own layer and those before it.
 LAYERS = [
-    ["checks", "state", "geometry"],
+    ["cache", "checks", "state", "geometry"],
     ["dim"],
     ["cell"],
     ["block", "sides"],

@@ -1,1 +1,1 @@
-"""Data: algorithmic tasks as pure functions of a seed and a sample's number."""
+"""Data: algorithmic tasks as pure functions of a seed and a sample's number; files and texts."""

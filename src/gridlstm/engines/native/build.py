@@ -15,6 +15,8 @@ from pathlib import Path
 
 import torch
 
+from gridlstm.cache import cache_folder
+
 __all__ = ["library"]
 
 _log = logging.getLogger("gridlstm")
@@ -55,7 +57,7 @@ def _load() -> ctypes.CDLL:
     version = _run([*compiler, "--version"])
     flags = [*_FLAGS, _openmp(version)]
     key = hashlib.sha256("\0".join([_SOURCE.read_text(), version, *flags, _processor()]).encode())
-    folder = _cache()
+    folder = cache_folder()
     target = folder / f"kernel-{key.hexdigest()[:16]}.so"
     if target.exists():
         with suppress(OSError):  # Damaged: build it anew.
@@ -81,13 +83,6 @@ def _processor() -> str:
         return next(line for line in lines if line.startswith(("flags", "Features")))
     except (OSError, StopIteration):
         return platform.processor() + platform.machine()
-
-
-def _cache() -> Path:
-    given = os.environ.get("GRIDLSTM_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gridlstm"
 
 
 def _run(command: list[str]) -> str:

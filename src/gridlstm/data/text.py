@@ -1,0 +1,286 @@
+"""Texts as bytes: for the character-level language model of section 4.3.
+
+A text is mapped into memory, not read: only the pages in use are loaded, and processes share them. What
+a network is trained on at an update is a pure function of the seed and the update's number.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlstm.data.draw import draw
+from gridlstm.data.files import DataError, Source, embedded, explained, find
+
+__all__ = [
+    "ENWIK8",
+    "Chunks",
+    "Corpus",
+    "contiguous",
+    "decode",
+    "draw_chunks",
+    "encode",
+    "starts_sequence",
+]
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Text = NDArray[Any]
+"""Characters in a row: bytes, or their numbers in an alphabet."""
+
+ENWIK8 = Source(
+    name="enwik8/enwik8",
+    size=100_000_000,
+    sha256="2b49720ec4d78c3c9fabaee6e4179a5e997302b3a70029f30f2d582218c024a8",
+    address="http://mattmahoney.net/dc/enwik8.zip",
+    packing=".zip",
+)
+_SHAKESPEARE = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+SMALLEST = 40
+"""Bytes of a text of which each part has a character and one to predict."""
+_COUNTED = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """A text in three parts: to train on, to choose by, to report on.
+
+    >>> corpus = Corpus.shakespeare()
+    >>> len(corpus.train), len(corpus.valid), len(corpus.test), len(corpus.alphabet)
+    (1003854, 55770, 55770, 65)
+    >>> corpus.train[:13].tobytes()
+    b'First Citizen'
+    """
+
+    name: str
+    """What the text is called."""
+    text: Bytes
+    """All of it."""
+    ends: tuple[int, int]
+    """Where the first and the second part end."""
+
+    @classmethod
+    def enwik8(cls, folder: Path | None = None) -> "Corpus":
+        """The first 100 MB of Wikipedia, 205 symbols: 90 MB, 5 MB and 5 MB.
+
+        Args:
+            folder: where data sets are; see :func:`gridlstm.data.files.find`.
+
+        Raises:
+            DataError: if it is neither found nor downloaded.
+        """
+        path = find(ENWIK8, folder)
+        return cls("enwik8", _mapped(path), (90_000_000, 95_000_000))
+
+    @classmethod
+    def shakespeare(cls) -> "Corpus":
+        """A megabyte of Shakespeare's plays, part of the package: 90, 5 and 5 %."""
+        text = np.frombuffer(embedded("tinyshakespeare.txt", _SHAKESPEARE), np.uint8)
+        return cls("shakespeare", text, _percent(len(text)))
+
+    @classmethod
+    def from_file(cls, path: Path) -> "Corpus":
+        """Any file: 90, 5 and 5 % of its bytes.
+
+        Raises:
+            DataError: if there is no such file, it cannot be read, or it is too small to be divided.
+        """
+        with explained(f"{path}: cannot be read"):
+            if not path.is_file():
+                kind = "a folder" if path.is_dir() else "another thing" if path.exists() else "nothing"
+                raise DataError(f"{path}: expected a file, got {kind}")
+            size = path.stat().st_size
+            if size < SMALLEST:
+                found = f"got {size}" if size else "got an empty file"
+                raise DataError(f"{path}: expected a text of at least {SMALLEST} bytes, {found}")
+        return cls(path.stem, _mapped(path), _percent(size))
+
+    @property
+    def train(self) -> Bytes:
+        """The first part."""
+        return self.text[: self.ends[0]]
+
+    @property
+    def valid(self) -> Bytes:
+        """The second part."""
+        return self.text[self.ends[0] : self.ends[1]]
+
+    @property
+    def test(self) -> Bytes:
+        """The last part."""
+        return self.text[self.ends[1] :]
+
+    @cached_property
+    def alphabet(self) -> bytes:
+        """The different bytes of all three parts, in order."""
+        counts = np.zeros(256, np.int64)
+        for first in range(0, len(self.text), _COUNTED):  # Counting makes 64-bit copies.
+            counts += np.bincount(self.text[first : first + _COUNTED], minlength=256)
+        return np.flatnonzero(counts).astype(np.uint8).tobytes()
+
+
+class Chunks(NamedTuple):
+    """What streams read side by side, and what follows each character; all ``[streams, chunk]``.
+
+    Attributes:
+        inputs: characters.
+        targets: those one further.
+        scored: which targets count.
+    """
+
+    inputs: Text
+    targets: Text
+    scored: NDArray[np.bool_]
+
+
+def encode(text: bytes | Bytes, alphabet: bytes) -> tuple[Ints, int]:
+    """Numbers in an alphabet, and how many bytes are not in it; these are left out.
+
+    The numbers have the shape of the text if none is left out, and one axis otherwise.
+
+    >>> encode(b"abba!", b"ab")
+    (array([0, 1, 1, 0]), 1)
+    """
+    table = np.full(256, -1, np.int64)
+    table[np.frombuffer(alphabet, np.uint8)] = np.arange(len(alphabet))
+    numbers: Ints = table[np.frombuffer(text, np.uint8) if isinstance(text, bytes) else text]
+    seen = numbers >= 0
+    unseen = numbers.size - int(seen.sum())
+    return (numbers[seen] if unseen else numbers), unseen
+
+
+def decode(numbers: Ints, alphabet: bytes) -> bytes:
+    """The text of numbers in an alphabet.
+
+    >>> decode(np.array([0, 1, 1, 0]), b"ab")
+    b'abba'
+    """
+    return np.frombuffer(alphabet, np.uint8)[numbers].tobytes()
+
+
+def draw_chunks(
+    part: Text,
+    seed: int,
+    update: int,
+    *,
+    streams: int,
+    chunk: int,
+    sequence: int,
+    first: int = 0,
+    count: int | None = None,
+) -> tuple[Text, Text]:
+    """What is read at an update of training, and what follows each character: ``[count, chunk]`` both.
+
+    The text is cut into whole sequences that do not overlap; what is left at the end is not used. Each
+    stream reads one sequence after the other, ``chunk`` characters at an update. In the order of rounds
+    and of streams within a round, sequences are visited epoch after epoch without end, each epoch in
+    another order.
+
+    Args:
+        part: the text.
+        seed: of the orders.
+        update: its number, from 0.
+        streams: how many are read side by side, by all processes together.
+        chunk: characters of a stream at an update.
+        sequence: characters after which a stream goes on elsewhere.
+        first: number of the first stream wanted.
+        count: how many streams are wanted; all from ``first`` if not given.
+
+    Raises:
+        DataError: if there is no whole sequence and a character after it.
+        ValueError: if a chunk does not divide a sequence, or there are no such streams.
+    """
+    rounds, step = divmod(update, _steps(chunk, sequence))
+    wanted = range(streams)[first : None if count is None else first + count]
+    if first < 0 or not wanted or (count is not None and len(wanted) != count):
+        raise ValueError(f"count: expected some of {streams} streams, got {count} from {first}")
+    sequences = (len(part) - 1) // sequence  # The last character of a sequence has a successor, too.
+    if sequences < 1:
+        raise DataError(
+            f"text: expected at least {sequence + 1} bytes to train on, got {len(part)}; "
+            f"a smaller --sequence needs fewer"
+        )
+    visits = (divmod(rounds * streams + stream, sequences) for stream in wanted)
+    places = np.array([_order(seed, epoch, sequences)[place] for epoch, place in visits])
+    begins = places * sequence + step * chunk
+    found = part[begins[:, None] + np.arange(chunk + 1)]
+    return found[:, :-1], found[:, 1:]
+
+
+def starts_sequence(update: int, chunk: int, sequence: int) -> bool:
+    """Whether all streams begin a sequence at an update, so that nothing is carried over.
+
+    >>> [starts_sequence(update, 50, 100) for update in range(4)]
+    [True, False, True, False]
+
+    Raises:
+        ValueError: if a chunk does not divide a sequence.
+    """
+    return update % _steps(chunk, sequence) == 0
+
+
+def contiguous(part: Text, streams: int, chunk: int) -> Iterator[Chunks]:
+    """A text to be measured on, as a whole: every character but the first is predicted once.
+
+    What has to be predicted is cut into one piece a stream, all equally long except for the last ones,
+    which may be shorter or empty. A piece begins by reading the last character of the piece before it
+    (which is predicted there), without what came before: only one stream gives every prediction its
+    whole context. Where a piece has ended, characters are repeated that are not scored.
+
+    Raises:
+        DataError: if there is nothing to predict.
+        ValueError: if there are no streams or no characters in a chunk.
+
+    >>> for chunks in contiguous(np.frombuffer(b"abcdef", np.uint8), streams=2, chunk=2):
+    ...     print(*(decode(row[on], bytes(range(256))) for row, on in zip(*chunks[1:], strict=True)))
+    b'bc' b'ef'
+    b'd' b''
+    """
+    predicted = len(part) - 1
+    if predicted < 1:
+        raise DataError(f"text: expected at least 2 bytes to measure on, got {len(part)}")
+    for name, value in (("streams", streams), ("chunk", chunk)):
+        if value < 1:
+            raise ValueError(f"{name}: expected at least 1, got {value}")
+    return _side_by_side(part, -(-predicted // streams), streams, chunk)
+
+
+def _side_by_side(part: Text, length: int, streams: int, chunk: int) -> Iterator[Chunks]:
+    last = len(part) - 2
+    begins = np.arange(streams)[:, None] * length
+    for first in range(0, length, chunk):
+        within = first + np.arange(chunk)
+        places = begins + within
+        scored = (within < length) & (places <= last)
+        places = np.minimum(places, last)
+        yield Chunks(part[places], part[places + 1], scored)
+
+
+def _steps(chunk: int, sequence: int) -> int:
+    """Updates of a sequence."""
+    if chunk < 1 or sequence < 1 or sequence % chunk:
+        raise ValueError(f"chunk: expected a divisor of sequence ({sequence}), got {chunk}")
+    return sequence // chunk
+
+
+@lru_cache(maxsize=4)
+def _order(seed: int, epoch: int, sequences: int) -> Ints:
+    """In which order sequences are visited."""
+    drawn = draw(seed, np.arange(sequences), 1, 0, 2**32, stream=epoch)[:, 0]
+    order = np.argsort(drawn, kind="stable")
+    order.flags.writeable = False
+    return order
+
+
+def _mapped(path: Path) -> Bytes:
+    with explained(f"{path}: cannot be read"):
+        return np.memmap(path, np.uint8, "r")
+
+
+def _percent(size: int) -> tuple[int, int]:
+    """Where 90 and 95 % of so many bytes end."""
+    return size * 90 // 100, size * 95 // 100
