@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from gridlstm.models.convert import from_torch, to_torch
     from gridlstm.models.deep import DeepGridLSTM
     from gridlstm.models.feedforward import FeedForward
+    from gridlstm.models.gated_feedback import GatedFeedbackLSTM
     from gridlstm.models.highway import Highway
     from gridlstm.models.multidimensional import MultidimensionalLSTM
+    from gridlstm.models.multiplicative import MultiplicativeRNN
     from gridlstm.models.sequence import SequenceGridLSTM
     from gridlstm.models.stack import GridStack
     from gridlstm.models.stacked import StackedLSTM
@@ -20,10 +22,12 @@ __all__ = [
     "DeepGridLSTM",
     "Dim",
     "FeedForward",
+    "GatedFeedbackLSTM",
     "GridLSTM",
     "GridStack",
     "Highway",
     "MultidimensionalLSTM",
+    "MultiplicativeRNN",
     "SequenceGridLSTM",
     "StackedLSTM",
     "State",
@@ -37,10 +41,12 @@ _HOMES = {
     "DeepGridLSTM": "models.deep",
     "Dim": "dim",
     "FeedForward": "models.feedforward",
+    "GatedFeedbackLSTM": "models.gated_feedback",
     "GridLSTM": "grid",
     "GridStack": "models.stack",
     "Highway": "models.highway",
     "MultidimensionalLSTM": "models.multidimensional",
+    "MultiplicativeRNN": "models.multiplicative",
     "SequenceGridLSTM": "models.sequence",
     "StackedLSTM": "models.stacked",
     "State": "state",

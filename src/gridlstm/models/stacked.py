@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from gridlstm.checks import check_forget_bias, check_lengths, check_positive, check_tensor
+from gridlstm.checks import check_forget_bias, check_lengths, check_positive
+from gridlstm.models.recurrent import check_state, time_first
 from gridlstm.state import State
 
 __all__ = ["StackedLSTM"]
@@ -143,24 +144,12 @@ class StackedLSTM(nn.Module):
             ValueError: if a shape is wrong, there are no time steps, or a length is out of range.
         """
         like = self.lstm.all_weights[0][0]
-        axes = ["batch", "time"] if self.batch_first else ["time", "batch"]
-        check_tensor("x", x, [*axes, self.input_size], like)
-        if self.batch_first:
-            x = x.transpose(0, 1)
+        x = time_first(x, self.input_size, self.batch_first, like)
         time, batch, _ = x.shape
-        if time == 0:
-            raise ValueError("x: expected at least 1 time step, got 0")
         if lengths is not None:
             check_lengths("lengths", lengths, batch, 1, time)
-        zero = like.new_zeros(self.num_layers, batch, self.hidden_size)
-        if state is None:
-            state = zero, zero
-        elif not isinstance(state, tuple | list) or len(state) != 2:
-            raise TypeError(f"state: expected a pair (hidden, memory), got {type(state).__name__}")
-        hidden = state[0]
-        memory = zero if state[1] is None else state[1]
-        check_tensor("state hidden", hidden, zero.shape, like)
-        check_tensor("state memory", memory, zero.shape, like)
+        hidden, memory = check_state(state, (self.num_layers, batch, self.hidden_size), like)
+        memory = like.new_zeros(hidden.shape) if memory is None else memory
 
         # An empty batch has nothing to pack.
         if lengths is None or batch == 0:
