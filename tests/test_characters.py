@@ -58,9 +58,9 @@ def test_the_networks_of_the_comparison_are_equally_large() -> None:
     sizes = {
         "tied-grid": (6, 256),
         "untied-grid": (6, 110),
-        "untied-stacked": (3, 198),
-        "gated-feedback": (3, 178),
-        "multiplicative": (1, 516),
+        "untied-stacked": (3, 226),
+        "gated-feedback": (3, 200),
+        "multiplicative": (1, 654),
     }
     alphabet = bytes(range(205))
     counts = {

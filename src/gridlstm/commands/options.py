@@ -132,9 +132,9 @@ class Plot:
     runs: Runs
     """Directories of runs."""
     kind: Literal["curve", "depth", "solutions", "memories"] = "curve"
-    """curve: accuracy against samples (Figure 4), or bits per character. depth: samples to reach an accuracy against layers
-    (Figure 5). solutions: solved parities against layers (Figure 9). memories: the memory vectors of a
-    1-LSTM through its layers, of its counting neurons (Figure 10)."""
+    """curve: accuracy against samples (Figure 4), or bits per character. depth: samples to reach an
+    accuracy against layers (Figure 5). solutions: solved parities against layers (Figure 9). memories:
+    the memory vectors of a 1-LSTM through its layers, of its counting neurons (Figure 10)."""
     out: Path | None = None
     """Where to; in the first run's directory unless given. The suffix does not matter."""
     thresholds: tuple[float, ...] = (0.99, 0.8, 0.5)

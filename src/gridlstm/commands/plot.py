@@ -4,8 +4,8 @@ from rich.console import Console
 
 from gridlstm.commands.load import experiment_of, load
 from gridlstm.commands.options import Plot
-from gridlstm.experiments.options import Characters, Parity
 from gridlstm.experiments.algorithms import Judge
+from gridlstm.experiments.options import Characters, Parity
 from gridlstm.figures.curves import Curve, draw_curves, draw_depth, draw_solutions
 from gridlstm.figures.memories import draw_memories
 from gridlstm.figures.save import save_figure

@@ -4,6 +4,7 @@ A text is mapped into memory, not read: only the pages in use are loaded, and pr
 a network is trained on at an update is a pure function of the seed and the update's number.
 """
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -24,6 +25,7 @@ __all__ = [
     "decode",
     "draw_chunks",
     "encode",
+    "map_file",
     "starts_sequence",
 ]
 
@@ -89,15 +91,8 @@ class Corpus:
         Raises:
             DataError: if there is no such file, it cannot be read, or it is too small to be divided.
         """
-        with explained(f"{path}: cannot be read"):
-            if not path.is_file():
-                kind = "a folder" if path.is_dir() else "another thing" if path.exists() else "nothing"
-                raise DataError(f"{path}: expected a file, got {kind}")
-            size = path.stat().st_size
-            if size < SMALLEST:
-                found = f"got {size}" if size else "got an empty file"
-                raise DataError(f"{path}: expected a text of at least {SMALLEST} bytes, {found}")
-        return cls(path.stem, _mapped(path), _percent(size))
+        text = map_file(path, SMALLEST)
+        return cls(path.stem, text, _percent(len(text)))
 
     @property
     def train(self) -> Bytes:
@@ -122,6 +117,10 @@ class Corpus:
             counts += np.bincount(self.text[first : first + _COUNTED], minlength=256)
         return np.flatnonzero(counts).astype(np.uint8).tobytes()
 
+    def sha256(self) -> str:
+        """What tells the text from all others."""
+        return hashlib.sha256(self.text.data).hexdigest()
+
 
 class Chunks(NamedTuple):
     """What streams read side by side, and what follows each character; all ``[streams, chunk]``.
@@ -135,6 +134,23 @@ class Chunks(NamedTuple):
     inputs: Text
     targets: Text
     scored: NDArray[np.bool_]
+
+
+def map_file(path: Path, least: int = 1) -> Bytes:
+    """The bytes of a file, mapped into memory.
+
+    Raises:
+        DataError: if there is no such file, it cannot be read, or it has fewer bytes than ``least``.
+    """
+    with explained(f"{path}: cannot be read"):
+        if not path.is_file():
+            kind = "a folder" if path.is_dir() else "another thing" if path.exists() else "nothing"
+            raise DataError(f"{path}: expected a file, got {kind}")
+        size = path.stat().st_size
+        if size < least:
+            found = f"got {size}" if size else "got an empty file"
+            raise DataError(f"{path}: expected a text of at least {least} bytes, {found}")
+    return _mapped(path)
 
 
 def encode(text: bytes | Bytes, alphabet: bytes) -> tuple[Ints, int]:

@@ -40,7 +40,7 @@ class GridStepper:
     ``σ(x) = (tanh(x / 2) + 1) / 2``, so one tanh does for all gates.
 
     Args:
-        model: what predicts; its body a :class:`SequenceGridLSTM` with LSTM cells along both dimensions.
+        model: what predicts; its body a :class:`SequenceGridLSTM` with cells along both dimensions.
         state: where it stands, for a batch of one; at the beginning unless given.
     """
 
@@ -48,7 +48,7 @@ class GridStepper:
         body = model.body
         assert isinstance(body, SequenceGridLSTM), "a 2-LSTM"
         d, layers = body.hidden_size, body.num_layers
-        halves = np.repeat(np.float32([0.5, 0.5, 0.5, 1.0]), d)  # Of the gates u, f, o and c.
+        halves = np.repeat(np.array([0.5, 0.5, 0.5, 1.0], np.float32), d)  # Of the gates u, f, o and c.
         self.weights, self.biases = [], []
         for layer in range(layers):
             matrices, vectors = [], []

@@ -42,7 +42,7 @@ class Problem(Protocol):
         """Whether there is nothing left to learn."""
 
     def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
-        """Whether to keep a network in place of the best so far, if any; never where the last counts."""
+        """Whether to keep a network in place of the best so far, if any; no if the last counts."""
 
     def carried(self) -> dict[str, Tensor]:
         """What goes over from one update to the next beside the weights; part of a checkpoint.
