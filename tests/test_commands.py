@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.image
@@ -418,3 +419,20 @@ def test_memories_of_any_string(gridlstm, tmp_path: Path) -> None:
             2,
             f"gridlstm plot: --input: expected 8 bits, 0 or 1, got '{wrong}'\n",
         )
+
+
+@pytest.mark.parametrize("signs", [True, False])
+@pytest.mark.parametrize("network", ["tied-grid", "tied-relu"])
+def test_a_network_that_starts_by_counting(signs: bool, network: str) -> None:
+    """Its units hardly see more of a string than how many ones it has, each from another number on."""
+    start = replace(EXPERIMENTS["parity"]["smoke"], bits=40, signs=signs, network=network)  # type: ignore[call-arg]
+    judge = make_problem(replace(start, start="counting")).network()  # type: ignore[call-arg]
+    projection = judge.body.projection
+    strings = torch.randint(0, 2, (400, 40))
+    seen = getattr(projection, "linear", projection)(judge.encode(strings))
+    ones = strings.sum(1).to(seen)
+    explained = [abs(float(np.corrcoef(ones, unit)[0, 1])) for unit in seen.detach().T]
+    assert np.median(explained) > 0.95
+    above = (seen > 0).double().mean(0)
+    assert above.min() < 0.2
+    assert above.max() > 0.8

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -48,8 +48,14 @@ class Line:
         loss: Tensor = (network(x) - x - self.mean).square().mean()
         return loss * float("nan") if first == self.nan_at else loss
 
-    def test(self, network: nn.Module, samples: int) -> Measures:
-        return self.evaluate(network, samples)
+    def data(self) -> dict[str, str]:
+        return {}
+
+    def show(self, count: int) -> Iterator[str]:
+        return map(str, range(count))
+
+    def test(self, network: nn.Module, samples: int | None, streams: int) -> Measures:
+        return self.evaluate(network, samples or 1)
 
     def evaluate(self, network: nn.Module, number: int) -> Measures:
         x = torch.eye(4) * number
@@ -57,6 +63,9 @@ class Line:
 
     def solved(self, measures: Mapping[str, float]) -> bool:
         return measures["error"] < 1e-3
+
+    def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
+        return not best or measures["error"] < best["error"]
 
     def carried(self) -> dict[str, Tensor]:
         return {"mean": self.mean}
@@ -78,6 +87,9 @@ class Watcher:
 
     def evaluated(self, row: Measures) -> None:
         self.rows.append(row)
+
+    def improved(self, network: nn.Module) -> None:
+        self.kept = [p.detach().clone() for p in network.parameters()]
 
     def interrupted(self) -> bool:
         return self.left == 0
@@ -110,6 +122,8 @@ def test_a_run_that_is_stopped_often_ends_bit_for_bit_the_same(tmp_path: Path, o
     assert all(torch.equal(a, b) for a, b in zip(weights(whole), weights(parted), strict=True))
     assert [{**row, "seconds": 0} for row in rows] == [{**row, "seconds": 0} for row in seen.rows]
     assert torch.equal(whole.problem.carried()["mean"], parted.problem.carried()["mean"])
+    assert whole.best == parted.best
+    assert whole.best["error"] == min(row["error"] for row in seen.rows)
 
 
 def test_checkpoints_are_kept_two_at_a_time(tmp_path: Path) -> None:

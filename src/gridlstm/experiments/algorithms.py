@@ -20,6 +20,8 @@ __all__ = ["Judge", "Reader", "TaskProblem", "make_task"]
 
 EVALUATED = 100
 """Unseen samples an evaluation looks at: the paper's rule."""
+ALIKE = 0.9
+"""How alike the weights of all bits are in a network that starts by counting: 0 not, 1 fully."""
 TESTED = 2**40
 """The number of the first sample of a test, beyond those of all evaluations."""
 
@@ -90,12 +92,15 @@ class TaskProblem:
             shared["readout"] = "both"
         if isinstance(given, options.Parity):
             sizes = (given.bits, given.hidden, given.layers)
-            return Judge(
+            body = (
                 DeepGridLSTM(*sizes, **shared)
                 if kind == "grid"
-                else FeedForward(*sizes, activation=kind, **shared),
-                signs=given.signs,
+                else FeedForward(*sizes, activation=kind, **shared)
             )
+            if given.start == "counting":
+                linear = body.projection if isinstance(body, FeedForward) else body.projection.linear
+                start_counting(linear, signs=given.signs)
+            return Judge(body, signs=given.signs)
         sizes = (self.task.symbols, given.hidden, given.layers)
         family = SequenceGridLSTM if kind == "grid" else StackedLSTM
         return Reader(self.task.symbols, family(*sizes, batch_first=True, **shared))
@@ -151,6 +156,24 @@ class TaskProblem:
         device = next(network.parameters()).device
         inputs, targets, scored = (torch.from_numpy(array).to(device) for array in found)
         return inputs, targets, scored
+
+
+@torch.no_grad()
+def start_counting(linear: nn.Linear, *, signs: bool) -> None:
+    """Makes a projection of bits see their number first.
+
+    Random weights see a random direction in which the parity has no part at all until all bits are
+    weighted alike, and nothing pulls them there. Here each unit has nearly one weight for all bits, and
+    its threshold lies anywhere within two deviations of the number of ones.
+    """
+    bits = linear.in_features
+    weight = 3 * (ALIKE * linear.weight[:, :1] + (1 - ALIKE) * linear.weight)
+    spread = 2 * weight.abs().mean(1) * bits**0.5
+    bias = spread * (2 * torch.rand_like(linear.bias) - 1)
+    if not signs:  # 0 and 1 for -1 and 1.
+        weight, bias = 2 * weight, bias - weight.sum(1)
+    linear.weight.copy_(weight)
+    linear.bias.copy_(bias)
 
 
 def make_task(experiment: options.Algorithm) -> tasks.Task:

@@ -112,6 +112,9 @@ class Parity:
     """What the bias of the forget gates starts from."""
     signs: bool = True
     """Give the bits as -1 and 1 instead of 0 and 1."""
+    start: Literal["random", "counting"] = "random"
+    """What the projection of the bits starts from. counting: a unit has nearly the same weight for all
+    bits and a threshold of its own, so that the network begins by seeing how many ones there are."""
     training: Training = field(
         default_factory=lambda: Training(
             batch=20, samples=10_000_000, optimizer="adagrad", rate=0.06, evaluate_every=20_000
@@ -230,15 +233,18 @@ def flat(experiment: Experiment) -> dict[str, Any]:
 def from_flat(name: str, options: Mapping[str, Any]) -> Experiment:
     """The experiment of which :func:`flat` gave the options.
 
+    An option that is missing, because it is younger than the run, has its default: a new option's
+    default is what was done before.
+
     Raises:
-        ValueError: if there is no such experiment, an option is missing or unknown, or one impossible.
+        ValueError: if there is no such experiment, or an option is unknown or impossible.
     """
     if name not in EXPERIMENTS:
         raise ValueError(f"experiment: expected one of {', '.join(EXPERIMENTS)}, got {name!r}")
     kind = type(EXPERIMENTS[name]["paper"])
     own, shared = ({f.name for f in fields(k)} - {"training"} for k in (kind, Training))
-    if options.keys() != own | shared:
-        odd = ", ".join(sorted(options.keys() ^ (own | shared)))
-        raise ValueError(f"options: expected those of {name}, got others or not all: {odd}")
-    training = Training(**{key: options[key] for key in shared})
-    return kind(**{key: options[key] for key in own}, training=training)
+    odd = ", ".join(sorted(options.keys() - own - shared))
+    if odd:
+        raise ValueError(f"options: expected those of {name}, got others: {odd}")
+    training = Training(**{key: options[key] for key in shared & options.keys()})
+    return kind(**{key: options[key] for key in own & options.keys()}, training=training)
