@@ -88,12 +88,12 @@ def _train(arguments: Sequence[str]) -> Any:
     resumed = _resumed(arguments)
     kinds = []
     for name, presets in EXPERIMENTS.items():
-        usual = presets.get("small", presets["laptop"])
-        default = presets.get(preset, usual)
+        usual = preset or ("small" if "small" in presets else Run.preset)
+        default = presets.get(usual, presets[Run.preset])
         if resumed is not None and resumed.name == name:
             default = resumed
         kind: Any = type(default)
-        chosen = Train(default, Run(preset=preset))
+        chosen = Train(default, Run(preset=usual))
         about = (kind.__doc__ or "").splitlines()[0]
         kinds.append(Annotated[Train[kind], subcommand(name, default=chosen, description=about)])
 

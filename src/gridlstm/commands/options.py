@@ -19,10 +19,9 @@ Data = Annotated[Path | None, tyro.conf.arg(metavar="PATH")]
 class Run:
     """Where and how a run is made."""
 
-    preset: Preset | None = None
-    """Where the other options start from: smoke takes seconds, small needs no data but what comes with
-    the package, laptop takes an hour or two, paper has the settings of the paper. Unless given, small
-    where there is one, and else laptop."""
+    preset: Preset = "laptop"
+    """Where the other options start from: smoke takes seconds, small (where there is one) minutes with
+    data that come with the package, laptop an hour or two, paper has the settings of the paper."""
     out: Path | None = None
     """The run's directory. Unless given, below runs/ and named after what sets it apart."""
     resume: bool = False

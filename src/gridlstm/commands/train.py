@@ -37,7 +37,7 @@ def run(options: Train[Any]) -> None:
     """
     experiment, asked = options.experiment, options.run
     presets = EXPERIMENTS[experiment.name]
-    if asked.preset is not None and asked.preset not in presets:
+    if asked.preset not in presets:
         raise _fail(2, f"preset: expected one of {', '.join(presets)}, got {asked.preset}")
     try:
         problem = make_problem(experiment, asked.data)
