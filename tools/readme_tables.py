@@ -121,6 +121,30 @@ def experiments() -> str:
     return markdown(titles, rows)
 
 
+def characters() -> str:
+    """Networks of one size on Wikipedia, the paper's beside them."""
+    rows = []
+    for run in collected("characters-*.json"):
+        options, summary = run["options"], run["summary"]
+        if options["corpus"] != "enwik8" or options["text"] is not None:
+            continue
+        read = summary["samples"] * options["chunk"]
+        rows.append(
+            [
+                options["network"].replace("-", " "),
+                f"{options['layers']} x {options['hidden']}",
+                f"{summary['parameters'] / 1e6:.2f} M",
+                f"{read / 1e6:.1f} M",
+                f"{read / summary['seconds']:,.0f}",
+                f"{summary['best']['bits']:.3f}",
+                f"{run['evaluation']['bits']:.3f}" if run["evaluation"] else "",
+            ]
+        )
+    paper = ["2-LSTM of the paper, tied", "6 x 1000", "16.8 M", "20 epochs of 90 M", "", "", "1.47"]
+    titles = ["network", "layers x d", "parameters", "characters read", "characters/s"]
+    return markdown([*titles, "validation bits", "test bits"], [*rows, paper])
+
+
 def _range(values: list[float], form: str, unit: str) -> str:
     """From the least to the greatest, as they are written down."""
     low, high = f"{min(values):{form}}", f"{max(values):{form}}"
@@ -131,8 +155,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed,
     "experiments": experiments,
     "search": search,
+    "characters": characters,
 }
-PAGES = {"README.md": ("speed", "experiments"), "docs/experiments.md": ("search",)}
+PAGES = {"README.md": ("speed", "experiments", "characters"), "docs/experiments.md": ("search",)}
 
 
 def update(page: str) -> str:
