@@ -86,3 +86,19 @@ def _child(parent: int) -> int:
     """The second worker of the launcher."""
     found = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     return int(found[-1])
+
+
+def test_two_processes_share_the_streams_of_a_text(tmp_path: Path) -> None:
+    """The state that each carries is in the checkpoint, and goes on with one process as with two."""
+    options = ["train", "characters", "--preset", "smoke", "--validated", "500"]
+    one, two = tmp_path / "one", tmp_path / "two"
+    alone = [sys.executable, "-m", "gridlstm", *options]
+    subprocess.run([*alone, "--out", str(one)], check=True, capture_output=True, env=ENVIRONMENT)
+    for samples in ("160", "480"):  # Within a sequence: state is carried over the end of a session.
+        command = torchrun(*options, "--out", str(two), "--samples", samples, "--resume")
+        subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)
+    command = [*alone, "--out", str(two), "--samples", "800", "--resume"]
+    subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)
+    assert rows(two)[-1]["bits"] == pytest.approx(rows(one)[-1]["bits"], rel=1e-2)
+    last = json.loads((two / "sessions.json").read_text())[-1]
+    assert (last["processes"], last["step"]) == (1, 30)
