@@ -240,6 +240,16 @@ def test_generate(trained: Path) -> None:
     assert write("--prompt", "é€").startswith("é€".encode())
 
 
+def test_generation_without_end_stops_with_its_reader(trained: Path) -> None:
+    command = [sys.executable, "-m", "gridlstm", "generate", str(trained), "--length", "0"]
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert writer.stdout is not None
+    assert len(writer.stdout.read(3000)) == 3000
+    writer.stdout.close()
+    _, errors = writer.communicate(timeout=60)
+    assert (writer.returncode, errors) == (0, b"")
+
+
 def test_score(gridlstm, tmp_path: Path, trained: Path) -> None:
     text = Corpus.shakespeare().test[:3000].tobytes()
     (tmp_path / "known.txt").write_bytes(text)

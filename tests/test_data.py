@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gridlstm.data.draw import draw
-from gridlstm.data.tasks import BLANK, Addition, Memorization, Parity, Task
+from gridlstm.data.tasks import BLANK, Addition, GrowingAddition, Memorization, Parity, Task
 
 TASKS: list[Task] = [Addition(15), Addition(2), Addition(1), Memorization(20, 64), Parity(20)]
 SMALLEST: list[Task] = [
@@ -116,3 +116,30 @@ def test_notation(task: Task, inputs: str, targets: str) -> None:
     found = task.encode(np.array([numbers]))
     assert " ".join(task.show(symbol) for symbol in found.inputs[0]) == inputs
     assert " ".join(task.show(symbol) for symbol in found.targets[0]) == targets
+
+
+def test_numbers_that_grow() -> None:
+    """They begin short, all of them are right sums, and in the end they are those without growth."""
+    task = GrowingAddition(6, pace=100)
+    for first, most in ((0, 3), (150, 4), (299, 5), (300, 6), (10_000, 6)):
+        inputs, targets, scored = task.draw(0, first, 60)
+        assert inputs.shape == targets.shape == scored.shape == (60, 3 * most + 4)
+        lengths = set()
+        for row, result in zip(inputs, targets, strict=True):
+            _, a, b, *_ = "".join("-" if s == BLANK else str(s - 1) for s in row).split("-")
+            lengths.add(len(a))
+            assert len(a) == len(b)
+            shown = "".join(task.show(s) for s in result)
+            assert shown.strip("-") == str(int(a) + int(b))
+            assert shown.index(str(int(a) + int(b))) == 2 * len(a) + 2
+        assert lengths == ({6} if most == 6 else set(range(2, most + 1)))
+        assert (scored == (targets != BLANK)).all()
+    for held_out in (False, True):
+        whole = task.draw(0, 400, 20, held_out=held_out)
+        parts = [task.draw(0, 400 + k, 1, held_out=held_out) for k in range(20)]
+        for name in ("inputs", "targets"):
+            stacked = np.concatenate([getattr(part, name) for part in parts])
+            assert (getattr(whole, name) == stacked).all()
+            expected = Addition(6).draw(0, 400, 20, held_out=held_out)
+            assert (getattr(whole, name) == getattr(expected, name)).all()
+    assert task.draw(0, 0, 4, held_out=True).inputs.shape == (4, 22)

@@ -1,5 +1,6 @@
 """The commands ``gridlstm generate`` and ``gridlstm score``."""
 
+import os
 import sys
 import time
 from importlib.resources import files
@@ -56,8 +57,11 @@ def run_generate(options: Generate) -> None:
                 out.flush()
         out.write(b"\n")
         out.flush()
-    except (KeyboardInterrupt, BrokenPipeError):
-        sys.stderr.close()  # Nothing more is read; Python would complain about the rest.
+    except KeyboardInterrupt:
+        out.write(b"\n")
+        out.flush()
+    except BrokenPipeError:  # Nobody reads any more; Python would complain when it flushes the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
     if console.is_terminal:
         speed = written / (time.perf_counter() - started)

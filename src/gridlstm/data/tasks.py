@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 
 from gridlstm.data.draw import draw, draw_split
 
-__all__ = ["BLANK", "Addition", "Memorization", "Parity", "Samples", "Task"]
+__all__ = ["BLANK", "Addition", "GrowingAddition", "Memorization", "Parity", "Samples", "Task"]
 
 Ints = NDArray[np.int64]
 
+SHORTEST = 3
+"""Digits that numbers begin with where they grow."""
+GROWTH = 2**32
+"""The first stream of random numbers beyond those of contents."""
 BLANK = 0
 """The symbol ``-``: delimiter, end of result and padding."""
 
@@ -62,7 +66,10 @@ class Task(ABC):
         Raises:
             ValueError: if there are so few contents that there is no such sample.
         """
-        numbers = np.arange(first, first + count)
+        return self.pick(seed, np.arange(first, first + count), held_out=held_out)
+
+    def pick(self, seed: int, numbers: Ints, *, held_out: bool = False) -> Samples:
+        """Samples by their numbers."""
         return self.encode(draw_split(numbers, held_out, partial(self.contents, seed)))
 
 
@@ -114,6 +121,35 @@ class Addition(Task):
     def show(self, symbol: int) -> str:
         """A digit, or ``-``."""
         return "-" if symbol == BLANK else str(symbol - 1)
+
+
+@dataclass(frozen=True)
+class GrowingAddition(Addition):
+    """Addition whose training samples begin with short numbers.
+
+    Samples have up to three digits at first, and one more after every ``pace`` samples. Until they have
+    all, a third of them are shorter still: what was learnt is not forgotten. Held-out samples have all
+    digits from the beginning.
+    """
+
+    pace: int = 10_000
+
+    def draw(self, seed: int, first: int, count: int, *, held_out: bool = False) -> Samples:
+        """As :meth:`Task.draw`; as long as the longest numbers there are at ``first`` need."""
+        most = min(self.digits, SHORTEST + first // self.pace)
+        if held_out or most == self.digits:
+            return super().draw(seed, first, count, held_out=held_out)
+        numbers = np.arange(first, first + count)
+        shorter = draw(seed, numbers, 1, 0, 3, stream=GROWTH)[:, 0] == 0
+        lengths = np.where(shorter, draw(seed, numbers, 1, 2, most + 1, stream=GROWTH + 1)[:, 0], most)
+        shape = (count, 3 * most + 4)
+        found = Samples(np.full(shape, BLANK), np.full(shape, BLANK), np.zeros(shape, bool))
+        for length in np.unique(lengths):
+            rows = np.flatnonzero(lengths == length)
+            own = Addition(int(length)).pick(seed, numbers[rows])
+            for whole, part in zip(found, own, strict=True):
+                whole[rows, : part.shape[1]] = part
+        return found
 
 
 @dataclass(frozen=True)

@@ -181,5 +181,7 @@ def make_task(experiment: options.Algorithm) -> tasks.Task:
     if isinstance(experiment, options.Memorization):
         return tasks.Memorization(experiment.length, experiment.vocabulary)
     if isinstance(experiment, options.Addition):
+        if experiment.pace is not None:
+            return tasks.GrowingAddition(experiment.digits, experiment.pace)
         return tasks.Addition(experiment.digits)
     return tasks.Parity(experiment.bits)

@@ -75,10 +75,13 @@ class Memorization:
 
 @dataclass(frozen=True)
 class Addition:
-    """Add two numbers, digit by digit, without a curriculum (section 4.1, Figure 4)."""
+    """Add two numbers, digit by digit (section 4.1, Figure 4)."""
 
     digits: int = 15
     """Digits of each number."""
+    pace: int | None = None
+    """Begin with numbers of up to three digits, and allow one more after every so many samples. Unless
+    given, all numbers have all digits from the start, as in the paper."""
     network: Recurrent = "tied-grid"
     """Which network learns: 2-LSTM or Stacked LSTM, its weights tied along depth or not."""
     layers: int = 18
@@ -94,6 +97,8 @@ class Addition:
 
     def __post_init__(self) -> None:
         _check(self, ("digits", "layers", "hidden"), 81)
+        if self.pace is not None and self.pace < 1:
+            raise ValueError(f"pace: expected at least 1 or None, got {self.pace}")
 
 
 @dataclass(frozen=True)
