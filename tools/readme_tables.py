@@ -60,6 +60,11 @@ PAPER = {
     ("addition", 15, "untied-grid"): "67 %, 5 M (5 layers, d 400)",
     ("addition", 15, "tied-stacked"): "at most 51 %, 5 M",
     ("addition", 15, "untied-stacked"): "at most 51 %, 5 M",
+    ("parity", 50, "tied-grid"): "solved (25 layers, d 500)",
+    ("parity", 100, "tied-grid"): "solved",
+    ("parity", 250, "tied-grid"): "solved (148 layers, d 500)",
+    ("parity", 50, "tied-tanh"): "not solved from 35 bits on",
+    ("parity", 50, "tied-relu"): "not solved from 35 bits on",
 }
 """What the paper reports, by experiment, size and network."""
 UNITS = {"memorization": "symbols", "addition": "digits", "parity": "bits"}
@@ -98,10 +103,10 @@ def experiments() -> str:
     for run in collected("runs-*.json"):
         options = run["options"]
         size = next(iter(options.values()))
-        key = (run["experiment"], size, options["network"], options["layers"], options["hidden"])
-        groups.setdefault(key, []).append(run)
+        sizes = (options["network"], options["layers"], options["hidden"])
+        groups.setdefault((run["experiment"], size, *sizes, _apart(options)), []).append(run)
     rows = []
-    for (experiment, size, network, layers, hidden), runs in groups.items():
+    for (experiment, size, network, layers, hidden, apart), runs in groups.items():
         solved = [run["summary"]["reason"] == "solved" for run in runs]
         samples = [run["summary"]["samples"] / 1000 for run in runs]
         accuracy = [100 * run["evaluation"]["accuracy"] for run in runs]
@@ -109,7 +114,7 @@ def experiments() -> str:
         rows.append(
             [
                 f"{experiment}, {size} {UNITS[experiment]}",
-                f"{network.replace('-', ' ')}, {layers} layers, d {hidden}",
+                f"{network.replace('-', ' ')}, {layers} layers, d {hidden}{apart}",
                 f"{sum(solved)} of {len(runs)}",
                 _range(samples, ".0f", " K"),
                 _range(accuracy, ".1f", " %"),
@@ -119,6 +124,18 @@ def experiments() -> str:
         )
     titles = ["experiment", "network", "seeds solved", "samples", "accuracy", "minutes", "paper"]
     return markdown(titles, rows)
+
+
+def _apart(options: dict[str, Any]) -> str:
+    """What sets a run apart from one as in the paper, in words."""
+    found = ""
+    if options["optimizer"] == "muon":
+        found += ", Muon"
+    if options.get("start") == "counting":
+        found += ", starts by counting"
+    if options.get("pace"):
+        found += ", numbers that grow"
+    return found
 
 
 def characters() -> str:
