@@ -86,6 +86,7 @@ def search() -> str:
             [
                 f"{run['experiment']}, {next(iter(options.values()))} {UNITS[run['experiment']]}",
                 f"{options['layers']} x {options['hidden']}",
+                f"{options['optimizer']}, {options['schedule']}",
                 *(f"{options[name]}" for name in ("forget_bias", "rate", "warmup", "clip", "batch")),
                 f"{last['samples'] / 1000:.1f} K" if solved else "",
                 ""
@@ -93,7 +94,7 @@ def search() -> str:
                 else f"{100 * last['accuracy']:.0f} % after {last['samples'] / 1000:.0f} K",
             ]
         )
-    titles = ["task", "layers x d", "forget bias", "rate", "warm-up", "clip", "batch"]
+    titles = ["task", "layers x d", "optimiser", "forget bias", "rate", "warm-up", "clip", "batch"]
     return markdown([*titles, "solved after", "else"], rows)
 
 
