@@ -47,6 +47,7 @@ def _curve(run: RunDir) -> Curve:
         layers=experiment.layers,
         hidden=experiment.hidden,
         bits=experiment.bits if isinstance(experiment, Parity) else None,
+        start=experiment.start if isinstance(experiment, Parity) else None,
         samples=[row["samples"] for row in rows],
         measure=measure,
         values=[row[measure] for row in rows],

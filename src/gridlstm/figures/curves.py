@@ -24,6 +24,7 @@ class Curve:
         layers: its depth.
         hidden: its width.
         bits: of a parity; else ``None``.
+        start: what a network for parity starts from; else ``None``.
         samples: at every evaluation.
         measure: what was measured, ``accuracy`` or ``bits`` per character.
         values: at every evaluation.
@@ -40,6 +41,7 @@ class Curve:
     measure: str
     values: list[float]
     characters: int | None = None
+    start: str | None = None
 
     def reached(self, threshold: float) -> int | None:
         """Samples until an accuracy was first reached, or ``None``."""
@@ -114,19 +116,35 @@ def _dots(axes: Axes, network: str, curves: Sequence[Curve], threshold: float) -
 
 
 def draw_solutions(curves: Sequence[Curve]) -> Figure:
-    """Layers of networks that solved a parity against its bits, as in Figure 9; hollow if unsolved."""
+    """Layers of networks that solved a parity against its bits, as in Figure 9; hollow if unsolved.
+
+    A panel for each start of the networks.
+    """
     if any(curve.bits is None for curve in curves):
         raise ValueError("--kind solutions: expected runs of parity, got others")
-    figure = Figure(figsize=(5.6, 4), layout="constrained")
-    axes = figure.subplots()
-    for network in sorted({curve.network for curve in curves}):
-        tied, _, kind = network.partition("-")
-        for solved in (True, False):
-            own = [
-                curve
-                for curve in curves
-                if curve.network == network and (curve.reached(1.0) is not None) == solved
-            ]
+    starts = sorted({curve.start or "" for curve in curves}, reverse=True)
+    figure = Figure(figsize=(1 + 4.6 * len(starts), 4), layout="constrained")
+    panels = figure.subplots(1, len(starts), squeeze=False, sharey=True)[0]
+    for axes, start in zip(panels, starts, strict=True):
+        own = [curve for curve in curves if (curve.start or "") == start]
+        for network in sorted({curve.network for curve in own}):
+            _solutions(axes, network, [curve for curve in own if curve.network == network])
+        axes.set_title(f"{start} start", fontsize=10)
+        axes.set_xlabel("input bits k (hollow: not solved)")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    panels[0].set_ylabel("layers")
+    return figure
+
+
+def _solutions(axes: Axes, network: str, curves: Sequence[Curve]) -> None:
+    tied, _, kind = network.partition("-")
+    label: str | None = network.replace("-", " ")
+    for solved in (True, False):
+        own = [curve for curve in curves if (curve.reached(1.0) is not None) == solved]
+        if own:
             axes.plot(
                 [curve.bits or 0 for curve in own],
                 [curve.layers for curve in own],
@@ -135,15 +153,6 @@ def draw_solutions(curves: Sequence[Curve]) -> Figure:
                 color=COLOURS[kind],
                 fillstyle="full" if solved else "none",
                 alpha=1.0 if tied == "tied" else 0.5,
-                label=network.replace("-", " ")
-                if solved
-                or not any(c.network == network and c.reached(1.0) is not None for c in curves)
-                else None,
+                label=label,
             )
-    axes.set_xlabel("input bits k (hollow: not solved)")
-    axes.set_ylabel("layers")
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
-    return figure
+            label = None
