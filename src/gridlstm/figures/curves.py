@@ -132,10 +132,10 @@ def draw_solutions(curves: Sequence[Curve]) -> Figure:
         axes.set_title(f"{start} start", fontsize=10)
         axes.set_xlabel("input bits k (hollow: not solved)")
         axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     panels[0].set_ylabel("layers")
+    panels[0].set_ylim(bottom=0)  # Shared: only after all is drawn.
     return figure
 
 
