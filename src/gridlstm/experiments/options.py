@@ -213,14 +213,25 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
             sequence=1000,
             validated=50_000,
             training=Training(
-                batch=32, samples=60_000, rate=3e-3, schedule="cosine", evaluate_every=4000
+                batch=32,
+                samples=60_000,
+                optimizer="muon",
+                rate=3e-3,
+                schedule="cosine",
+                evaluate_every=4000,
             ),
         ),
         "laptop": Characters(
             corpus="enwik8",
             hidden=256,
             training=Training(
-                batch=50, samples=1_800_000, minutes=120, rate=2e-3, evaluate_every=10_000
+                batch=20,
+                samples=180_000,
+                minutes=150,
+                optimizer="muon",
+                rate=3e-3,
+                schedule="cosine",
+                evaluate_every=6000,
             ),
         ),
         "paper": Characters(corpus="enwik8"),
