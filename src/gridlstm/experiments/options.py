@@ -18,6 +18,7 @@ __all__ = [
     "Experiment",
     "Memorization",
     "Parity",
+    "Text",
     "flat",
     "from_flat",
 ]
