@@ -303,3 +303,19 @@ def test_one_line_says_what_is_wrong(gridlstm, arguments: list[str], line: str) 
 def test_a_preset_that_an_experiment_has_not(gridlstm) -> None:
     code, _, errors = gridlstm("train", "parity", "--preset", "small")
     assert (code, "preset: expected one of smoke, laptop, paper, got small" in errors) == (2, True)
+
+
+def test_the_network_that_comes_with_the_package_writes(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gridlstm", "generate", "--prompt", "ROMEO:", "--length", "300"]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True)
+    words = set(Corpus.shakespeare().text.tobytes().decode().split())
+    written = done.stdout.split()
+    assert sum(word in words for word in written) > 0.6 * len(written)
+
+
+def test_generation_is_measured(gridlstm, tmp_path: Path) -> None:
+    out = tmp_path / "generation.json"
+    assert gridlstm("bench", "--generation", "--quick", "--rounds", 1, "--out", out)[0] == 0
+    found = json.loads(out.read_text())
+    assert [size["layers"] for size in found["sizes"]] == [4, 6]
+    assert all(v > 0 for size in found["sizes"] for v in size["characters a second"].values())

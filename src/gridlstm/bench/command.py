@@ -9,6 +9,7 @@ from rich.console import Console
 from gridlstm.bench.accuracy import kernel_errors
 from gridlstm.bench.cases import CASES
 from gridlstm.bench.contenders import CONTENDERS, has_bfloat16
+from gridlstm.bench.generation import run_generation
 from gridlstm.bench.growth import run_growth
 from gridlstm.bench.measure import DisagreementError, check, describe, measure
 from gridlstm.bench.options import Bench
@@ -38,6 +39,9 @@ def run(options: Bench) -> None:
         _refuse(f"--rounds: expected at least 1, got {options.rounds}")
     if options.growth:
         run_growth(options, console)
+        return
+    if options.generation:
+        run_generation(options, console)
         return
     unknown = [name for name in options.cases if name not in CASES]
     if unknown:

@@ -28,6 +28,8 @@ class Bench:
     """Also time bfloat16 on a processor without units for it, where it is many times slower."""
     growth: bool = False
     """Instead, measure time and peak memory against time steps, depth, batch and hidden size."""
+    generation: bool = False
+    """Instead, measure how many characters a second are generated on one thread."""
     compare: tuple[Path, Path] | None = None
     """Instead, compare two result files: the old one and the new one."""
     out: Path | None = None

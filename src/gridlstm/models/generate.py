@@ -7,10 +7,10 @@ import torch
 from numpy.typing import NDArray
 
 from gridlstm.models.characters import CharacterModel
-from gridlstm.models.stepper import make_stepper
+from gridlstm.models.stepper import Stepper, make_stepper
 from gridlstm.state import State
 
-__all__ = ["choose", "generate"]
+__all__ = ["choose", "follow", "generate"]
 
 LONG = 500
 """Characters of a prompt that are read at once."""
@@ -42,9 +42,14 @@ def generate(
     for first in range(0, len(prompt) - 1, LONG):
         read = torch.from_numpy(prompt[first : min(first + LONG, len(prompt) - 1)])
         _, state = model(read.unsqueeze(0), state)
-    step = make_stepper(model, state)
     random = np.random.default_rng(seed)
-    symbol = int(prompt[-1])
+    yield from follow(make_stepper(model, state), int(prompt[-1]), temperature, top_k, random)
+
+
+def follow(
+    step: Stepper, symbol: int, temperature: float, top_k: int | None, random: np.random.Generator
+) -> Iterator[int]:
+    """Places that follow a symbol, each drawn from the scores after the one before."""
     while True:
         symbol = choose(step(symbol), temperature, top_k, random)
         yield symbol
