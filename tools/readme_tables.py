@@ -163,6 +163,21 @@ def characters() -> str:
     return markdown([*titles, "validation bits", "test bits"], [*rows, paper])
 
 
+def generation() -> str:
+    """Characters a second on one thread, with and without the stepper."""
+    run = json.loads((ROOT / "results" / "bench-generation.json").read_text())
+    rows = [
+        [
+            f"{size['layers']} x {size['hidden']}",
+            *(f"{speed:,.0f}" for speed in size["characters a second"].values()),
+        ]
+        for size in run["sizes"]
+    ]
+    found = run["environment"]
+    note = f"{found['machine']['processor']}, commit {found['commit']}; `results/bench-generation.json`."
+    return f"{markdown(['layers x d', 'characters/s', 'by the module'], rows)}\n\nOne thread, {note}"
+
+
 def _range(values: list[float], form: str, unit: str) -> str:
     """From the least to the greatest, as they are written down."""
     low, high = f"{min(values):{form}}", f"{max(values):{form}}"
@@ -174,8 +189,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "experiments": experiments,
     "search": search,
     "characters": characters,
+    "generation": generation,
 }
-PAGES = {"README.md": ("speed", "experiments", "characters"), "docs/experiments.md": ("search",)}
+PAGES = {
+    "README.md": ("speed", "experiments", "characters"),
+    "docs/experiments.md": ("search",),
+    "docs/characters.md": ("generation",),
+}
 
 
 def update(page: str) -> str:
