@@ -271,6 +271,8 @@ def test_any_text(gridlstm, tmp_path: Path) -> None:
     code, _, errors = gridlstm("train", "characters", *options, "--samples", 320, "--resume")
     assert code == 2
     assert "cannot be resumed with other data: text" in errors
+    code, _, errors = gridlstm("eval", tmp_path / "run")
+    assert (code, "expected the data of its training, got others: text" in errors) == (2, True)
 
 
 def test_a_stopped_run_carries_on_bit_for_bit(gridlstm, tmp_path: Path) -> None:

@@ -174,7 +174,9 @@ def generation() -> str:
         for size in run["sizes"]
     ]
     found = run["environment"]
-    note = f"{found['machine']['processor']}, commit {found['commit']}; `results/bench-generation.json`."
+    note = (
+        f"{found['machine']['processor']}, commit {found['commit']}; `results/bench-generation.json`."
+    )
     return f"{markdown(['layers x d', 'characters/s', 'by the module'], rows)}\n\nOne thread, {note}"
 
 

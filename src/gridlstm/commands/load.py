@@ -45,12 +45,16 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
         data: where data sets are.
 
     Raises:
-        RunError: if there is none of them.
+        RunError: if there is none of them, or the data are not those of its training.
         WeightsError: if the file is not of such a network.
         CheckpointError: if no checkpoint can be read.
     """
     experiment = experiment_of(run)
     problem = make_problem(experiment, data)
+    trained_on = run.config().get("data", {})
+    other = [name for name, sha in problem.data().items() if trained_on.get(name) != sha]
+    if other:
+        raise RunError(f"{run.path}: expected the data of its training, got others: {', '.join(other)}")
     network = problem.network()
     weights = next((path for path in (run.model, run.best) if path.exists()), None)
     if weights is not None:

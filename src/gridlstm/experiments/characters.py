@@ -48,7 +48,7 @@ class CharacterProblem:
         if min(len(self.corpus.valid), len(self.corpus.test)) < 2:
             raise ValueError("text: expected at least 2 bytes each to validate and test on, got fewer")
         self._state: State | None = None
-        self._draw(0, 0, 1)  # It is here that a text is too short, not in training.
+        self._chunks(0, 0, 1)  # It is here that a text is too short, not in training.
 
     def data(self) -> dict[str, str]:
         """The checksum of the text."""
@@ -68,7 +68,8 @@ class CharacterProblem:
         """Cross-entropy of a chunk of each stream; carries the state on to the next."""
         given = self.experiment
         update, stream = divmod(first, given.training.batch)
-        inputs, targets = self._draw(update, stream, count)
+        device = next(network.parameters()).device
+        inputs, targets = self._draw(update, stream, count, device)
         if starts_sequence(update, given.chunk, given.sequence):
             self._state = None
         scores, state = network(inputs, self._state)
@@ -119,8 +120,9 @@ class CharacterProblem:
             count=count,
         )
 
-    def _draw(self, update: int, first: int, count: int) -> tuple[Tensor, Tensor]:
-        inputs, targets = (_places(t, self.corpus.alphabet) for t in self._chunks(update, first, count))
+    def _draw(self, update: int, first: int, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        found = self._chunks(update, first, count)
+        inputs, targets = (_places(text, self.corpus.alphabet, device) for text in found)
         return inputs, targets
 
 
@@ -162,19 +164,19 @@ def measure(network: nn.Module, text: Bytes, alphabet: bytes, streams: int = 1) 
         )
     state: State | None = None
     total, characters = 0.0, 0
+    device = next(network.parameters()).device
     for inputs, targets, scored in contiguous(text, streams, LONG):
-        scores, state = network(_places(inputs, alphabet), state)
-        losses = F.cross_entropy(
-            scores.flatten(0, 1), _places(targets, alphabet).flatten(), reduction="none"
-        )
-        kept = losses.double()[torch.from_numpy(scored).flatten()]
+        scores, state = network(_places(inputs, alphabet, device), state)
+        wanted = _places(targets, alphabet, device).flatten()
+        losses = F.cross_entropy(scores.flatten(0, 1), wanted, reduction="none")
+        kept = losses.double()[torch.from_numpy(scored).flatten().to(device)]
         total += kept.sum().item()
         characters += len(kept)
     return {"bits": total / characters / math.log(2), "characters": characters}
 
 
-def _places(text: Bytes, alphabet: bytes) -> Tensor:
-    return torch.from_numpy(encode(text, alphabet)[0])
+def _places(text: Bytes, alphabet: bytes, device: torch.device) -> Tensor:
+    return torch.from_numpy(encode(text, alphabet)[0]).to(device)
 
 
 def _corpus(experiment: options.Characters, data: Path | None) -> Corpus:
