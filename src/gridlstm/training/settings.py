@@ -20,8 +20,8 @@ class Training:
     """The update rule; muon is Adam with orthogonal updates of the weights that recur."""
     rate: float = 1e-3
     """The learning rate."""
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """How the learning rate falls towards the end of the samples."""
+    schedule: Literal["constant", "linear", "cosine", "trapezoid"] = "constant"
+    """How the learning rate falls towards the end of the samples; trapezoid: in the last quarter."""
     warmup: int = 0
     """Samples over which the learning rate rises from 0."""
     clip: float | None = 1.0

@@ -222,6 +222,8 @@ class Trainer:
             factor *= left
         elif settings.schedule == "cosine":
             factor *= (1 - math.cos(math.pi * left)) / 2
+        elif settings.schedule == "trapezoid":
+            factor *= min(1.0, 4 * left)
         return factor
 
     def _evaluations(self, samples: int) -> int:
