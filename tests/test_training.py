@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -334,3 +335,22 @@ def test_kill_at_random_moments(tmp_path: Path) -> None:
 
 def _newest(folder: Path) -> int:
     return max((int(path.name[5:]) for path in folder.glob("step-*")), default=0)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rates"),
+    [
+        ("constant", [1, 1, 1, 1, 1]),
+        ("linear", [1, 0.75, 0.5, 0.25, 0.1]),
+        ("cosine", [1, 0.854, 0.5, 0.146, 0.024]),
+        ("trapezoid", [1, 1, 1, 1, 0.4]),
+    ],
+)
+def test_schedules(tmp_path: Path, schedule: str, rates: list[float]) -> None:
+    settings = replace(SETTINGS, batch=1, samples=20, warmup=0, schedule=schedule)  # type: ignore[arg-type]
+    trainer = Trainer(Line(), settings, tmp_path)
+    found = []
+    for trainer.step in (0, 5, 10, 15, 18):
+        trainer._update()
+        found.append(trainer.optimizer.param_groups[0]["lr"] / settings.rate)
+    assert found == pytest.approx(rates, abs=1e-3)
