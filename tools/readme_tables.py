@@ -85,7 +85,7 @@ def search() -> str:
         rows.append(
             [
                 f"{run['experiment']}, {next(iter(options.values()))} {UNITS[run['experiment']]}",
-                f"{options['layers']} x {options['hidden']}",
+                f"{options['network'].replace('-', ' ')}, {options['layers']} x {options['hidden']}",
                 f"{options['optimizer']}, {options['schedule']}",
                 *(f"{options[name]}" for name in ("forget_bias", "rate", "warmup", "clip", "batch")),
                 f"{last['samples'] / 1000:.1f} K" if solved else "",
@@ -94,7 +94,7 @@ def search() -> str:
                 else f"{100 * last['accuracy']:.0f} % after {last['samples'] / 1000:.0f} K",
             ]
         )
-    titles = ["task", "layers x d", "optimiser", "forget bias", "rate", "warm-up", "clip", "batch"]
+    titles = ["task", "network", "optimiser", "forget bias", "rate", "warm-up", "clip", "batch"]
     return markdown([*titles, "solved after", "else"], rows)
 
 
@@ -135,7 +135,7 @@ def _apart(options: dict[str, Any]) -> str:
     if options.get("start") == "counting":
         found += ", starts by counting"
     if options.get("pace"):
-        found += ", numbers that grow"
+        found += f", a digit more in {options['pace'] / 1000:.0f} K samples"
     return found
 
 
