@@ -13,6 +13,7 @@ from gridlstm.bench.growth import run_growth
 from gridlstm.bench.measure import DisagreementError, check, describe, measure
 from gridlstm.bench.options import Bench
 from gridlstm.bench.report import compare, ratio_table, save_plot
+from gridlstm.bench.search import run_search
 from gridlstm.engines.native.build import library
 from gridlstm.provenance import environment, write_json
 
@@ -38,6 +39,9 @@ def run(options: Bench) -> None:
         _refuse(f"--rounds: expected at least 1, got {options.rounds}")
     if options.growth:
         run_growth(options, console)
+        return
+    if options.search:
+        run_search(options, console)
         return
     unknown = [name for name in options.cases if name not in CASES]
     if unknown:

@@ -28,6 +28,8 @@ class Bench:
     """Also time bfloat16 on a processor without units for it, where it is many times slower."""
     growth: bool = False
     """Instead, measure time and peak memory against time steps, depth, batch and hidden size."""
+    search: bool = False
+    """Instead, time beam search of a Reencoder, batched and incremental, beside simpler ways."""
     compare: tuple[Path, Path] | None = None
     """Instead, compare two result files: the old one and the new one."""
     out: Path | None = None

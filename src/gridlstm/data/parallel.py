@@ -1,7 +1,7 @@
 """Parallel text: sentences and their translations, to learn to translate from (section 4.4)."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -42,9 +42,6 @@ MULTI30K = {
     for name, size, sha256 in (line.split() for line in _FILES.split("\n")[1:-1])
 }
 """The files of Multi30k, German and English, by name. They are not part of the package."""
-
-POOL = 50
-"""Batches whose sentences are sorted by length among themselves."""
 
 
 class Pair(NamedTuple):
@@ -218,9 +215,10 @@ def _padded(sentences: Sequence[Sequence[int]]) -> Ints:
 class Buckets:
     """Batches of pairs of about the same length: a pure function of the seed and the update's number.
 
-    Pairs are visited epoch after epoch without end, each epoch in another order; what is left over by
-    the batches of an epoch is left out of it. Among a number of batches, pairs are sorted by length,
-    so that little is padded; batches of different lengths follow each other at random.
+    Pairs are visited epoch after epoch without end; what is left over by the batches of an epoch is
+    left out of it, other pairs each time. So that little is padded, a batch has pairs that are next to
+    each other when all are sorted by their lengths. Which of those of equal length are together, and in
+    which order batches follow each other, is drawn anew in every epoch.
 
     Args:
         lengths: of source and target sentences, ``[pairs, 2]``.
@@ -248,14 +246,11 @@ class Buckets:
     def _order(self, epoch: int) -> Ints:
         """The batches of an epoch, ``[batches, batch]``."""
         count = len(self.lengths) // self.batch
-        order = self._shuffled(len(self.lengths), 2 * epoch)[: count * self.batch]
-        for pool in _pools(order, POOL * self.batch):
-            pool[:] = pool[np.lexsort((self.lengths[pool, 1], self.lengths[pool, 0]))]
-        return order.reshape(count, self.batch)[self._shuffled(count, 2 * epoch + 1)]
+        chosen = self._shuffled(len(self.lengths), 2 * epoch)[: count * self.batch]
+        source, target = self.lengths[chosen].T
+        batches = chosen[np.lexsort((target, source))].reshape(count, self.batch)
+        found: Ints = batches[self._shuffled(count, 2 * epoch + 1)]
+        return found
 
     def _shuffled(self, count: int, stream: int) -> Ints:
         return np.argsort(draw(self.seed, np.arange(count), 1, 0, 2**32, stream)[:, 0], kind="stable")
-
-
-def _pools(order: Ints, size: int) -> Iterator[Ints]:
-    return (order[first : first + size] for first in range(0, len(order), size))

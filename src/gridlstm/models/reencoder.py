@@ -1,10 +1,12 @@
 """The Reencoder: translation as a grid over source and target sentence (section 4.4)."""
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor, nn
 from typing_extensions import Unpack
 
-from gridlstm.checks import check_positive
+from gridlstm.checks import check_choice, check_positive
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM, GridOptions
 from gridlstm.models.projection import read
@@ -12,7 +14,10 @@ from gridlstm.models.stack import GridStack
 from gridlstm.models.translator import Progress, Translator
 from gridlstm.state import State
 
-__all__ = ["Reencoder"]
+__all__ = ["Entry", "Reencoder"]
+
+Entry = Literal["first", "every"]
+"""Which grids of a Reencoder words enter."""
 
 
 class Reencoder(Translator):
@@ -34,6 +39,8 @@ class Reencoder(Translator):
             so on. With an even number the last block of a row stands above the block where the last
             target word came in, so the way from one target word to the next is ``num_layers`` blocks
             long, however long the source is.
+        entry: ``"first"`` lets words into the first grid only, so that the grids above have only what
+            comes from below at each block; ``"every"`` lets the same vectors into every grid's sides.
         options: any further argument of :class:`GridLSTM`; ``dropout`` acts on the hidden vectors that
             the blocks read.
 
@@ -55,8 +62,8 @@ class Reencoder(Translator):
           deviation ``hidden_size ** -0.5``.
         - Depth is a non-LSTM dimension with the identity (Eq. 8), as in the paper. Nothing enters the
           first grid along it.
-        - The grids above the first receive what leaves the one below at each block, and nothing else:
-          their source and target sides are zero. The paper names no other input of them.
+        - Every block above the first grid receives what leaves the one below it. The paper does not say
+          whether words enter there, too: ``entry`` chooses. With ``"first"`` those sides are zero.
         - Lengths of source sentences are masked: a block beyond the end hands its vectors on.
 
     >>> net = Reencoder(source_words=9, target_words=7, hidden_size=8)
@@ -75,13 +82,17 @@ class Reencoder(Translator):
         target_words: int,
         hidden_size: int,
         num_layers: int = 2,
+        *,
+        entry: Entry = "first",
         **options: Unpack[GridOptions],
     ) -> None:
         super().__init__(source_words, target_words)
         check_positive("hidden_size", hidden_size)
         check_positive("num_layers", num_layers)
+        check_choice("entry", entry, get_args(Entry))
         self.hidden_size = hidden_size
         self.num_layers = num_layers
+        self.entry = entry
         self.stack = GridStack(
             [
                 GridLSTM(
@@ -118,23 +129,21 @@ class Reencoder(Translator):
 
     def score(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
         """All rows at once."""
-        out = self.stack([self._sides(source, target)], lengths={"source": lengths})
+        out = self.stack(self._sides(source, target), lengths={"source": lengths})
         return self._read(out[-1]["source"])
 
     def begin(self, source: Tensor, lengths: Tensor) -> Progress:
         """The lengths, then hidden and memory vectors of the target side of each grid."""
         entering = _side(self.source, source)
-        above = torch.zeros_like(entering.hidden)
-        return lengths, *entering, *[above] * (2 * (self.num_layers - 1))
+        above = entering if self.entry == "every" else entering.map(torch.zeros_like)
+        return lengths, *entering, *[vector for _ in range(1, self.num_layers) for vector in above]
 
     def step(self, words: Tensor, progress: Progress) -> tuple[Tensor, Progress]:
         """One row of blocks in each grid, with what the rows before have left."""
         lengths, *vectors = progress
-        sides = [
-            {"target": State(hidden, memory)}
-            for hidden, memory in zip(vectors[::2], vectors[1::2], strict=True)
-        ]
-        sides[0]["source"] = _side(self.target, words.unsqueeze(1))
+        carried = [State(h, m) for h, m in zip(vectors[::2], vectors[1::2], strict=True)]
+        entering = self._enter({"source": _side(self.target, words.unsqueeze(1))})
+        sides = [{**own, "target": target} for own, target in zip(entering, carried, strict=True)]
         out = self.stack(sides, lengths={"source": lengths})
         left = [vector for layer in out for vector in layer["target"]]
         return self._read(out[-1]["source"]).squeeze(1), (lengths, *left)
@@ -145,19 +154,25 @@ class Reencoder(Translator):
         One map a grid. That memory is what a row carries over the source sentence to the prediction;
         a block that leaves it as it is passes its source word over.
         """
-        sides, maps = self._sides(source, target), []
-        for grid in self.stack.layers:
+        maps: list[Tensor] = []
+        below: dict[str, State] = {}
+        for grid, own in zip(self.stack.layers, self._sides(source, target), strict=True):
+            sides = {**own, **below}
             out, blocks = grid(sides, lengths={"source": lengths}, trace=True)
             left = blocks["source"].memory.squeeze(-2)  # [batch, source, target, hidden]
             first = sides["source"].memory if "source" in sides else None
-            first = torch.zeros_like(left[:, :1]) if first is None else first.mT.unsqueeze(1)
+            first = torch.zeros_like(left[:, :1]) if first is None else first.transpose(1, 2)
             before = [left[:, 1:], first] if grid.dims[0].reverse else [first, left[:, :-1]]
             maps.append((left - torch.cat(before, 1)).norm(dim=-1).mT)
-            sides = {"depth": out["depth"]}
+            below = {"depth": out["depth"]}
         return torch.stack(maps)
 
-    def _sides(self, source: Tensor, target: Tensor) -> dict[str, State]:
-        return {"target": _side(self.source, source), "source": _side(self.target, target)}
+    def _sides(self, source: Tensor, target: Tensor) -> list[dict[str, State]]:
+        return self._enter({"target": _side(self.source, source), "source": _side(self.target, target)})
+
+    def _enter(self, sides: dict[str, State]) -> list[dict[str, State]]:
+        """The sides of each grid."""
+        return [sides, *[sides if self.entry == "every" else {}] * (self.num_layers - 1)]
 
     def _read(self, side: State) -> Tensor:
         scores: Tensor = self.scores(read(side, "both").squeeze(-2))
