@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
+from gridlstm import AttentionTranslator, Reencoder
 from gridlstm.commands import translation as command
 from gridlstm.commands.translation import load_translator
 from gridlstm.data.files import DataError
@@ -115,11 +116,12 @@ def test_a_small_language_is_learnt(tmp_path: Path, network: str) -> None:
         optimizer.step()
     model.eval()
     assert problem.evaluate(model, 1)["perplexity"] < 1.3
-    found = problem.test(model, None, 1)
-    assert found["bleu 1"] == pytest.approx(100)
-    assert found["translations"][0] == {
+    found = problem.test(model, None, 1)["translations"]
+    assert found[0] == {
         "source": "der Hund .", "translation": "The dog.", "references": ("the dog .",)
     }  # fmt: skip
+    for sample in found:
+        assert sample["translation"].lower() == sample["references"][0].replace(" .", ".")
 
 
 def test_several_references_and_long_sentences(tmp_path: Path) -> None:
@@ -354,6 +356,32 @@ def test_one_line_says_what_is_wrong(gridlstm, arguments: list[str], line: str) 
     code, _, errors = gridlstm("train", "translation", "--preset", "smoke", *arguments)
     assert (code, errors.count("\n")) == (2, 1)
     assert line in errors
+
+
+def test_the_networks_of_the_comparison_are_equally_large() -> None:
+    """Those of docs/translation.md, with the words of Tatoeba: within 2 % of the Reencoder."""
+    words = (3045, 7614)
+    counts = [
+        sum(p.numel() for p in network.parameters())
+        for network in (
+            Reencoder(*words, 256, device="meta"),
+            AttentionTranslator(*words, 384, 1, device="meta"),
+            AttentionTranslator(*words, 320, 2, depth_gates=True, device="meta"),
+        )
+    ]
+    assert all(abs(count / counts[0] - 1) < 0.02 for count in counts), counts
+
+
+@pytest.mark.parametrize("network", ["reencoder", "depth-gated"])
+def test_bfloat16(tmp_path: Path, network: str) -> None:
+    problem = TranslationProblem(small(tmp_path, network), None)
+    model = problem.network()
+    exact = problem.loss(model, 0, 4)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = problem.loss(model, 0, 4)
+    loss.backward()
+    assert loss.item() == pytest.approx(exact.item(), rel=0.02)
+    assert all(p.grad.isfinite().all() for p in model.parameters())
 
 
 def test_presets() -> None:
