@@ -1,7 +1,9 @@
 """Beam search: against greedy choice, all possible translations, and a plain one on lists."""
 
+import json
 import math
 from itertools import product
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +11,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gridlstm import AttentionTranslator, Reencoder
-from gridlstm.bench.search import Recomputing
+from gridlstm.bench.search import Recomputing, SearchCase, measure_search
+from gridlstm.data.parallel import make_batch
 from gridlstm.models.search import BLOCKS, Rules, beam_search, search_all
 from gridlstm.models.translator import Ensemble, Progress, Translator
 
@@ -40,11 +43,16 @@ def logs(translator: Translator, source: list[int], words: list[int]) -> Tensor:
     return F.log_softmax(scores, -1)
 
 
-def score(translator: Translator, source: list[int], words: list[int]) -> float:
+def scores(translator: Translator, source: list[int], candidates: list[list[int]]) -> list[float]:
+    """The logarithms of the probabilities of whole translations, without any search."""
+    batch = make_batch([([], words) for words in candidates])
     with torch.no_grad():
-        given = torch.tensor([source]), torch.tensor([[BEGIN, *words]])
-        own = F.log_softmax(translator(*given)[0], -1)
-    return own.gather(1, torch.tensor([*words, END]).unsqueeze(1)).sum().item()
+        own = translator(
+            torch.tensor([source] * len(candidates)), torch.from_numpy(batch.target)
+        ).log_softmax(-1)
+    following = torch.from_numpy(batch.following)
+    words = own.gather(-1, following.unsqueeze(-1)).squeeze(-1)
+    return words.masked_fill(following == 0, 0).sum(-1).tolist()
 
 
 @pytest.mark.parametrize("kind", ["reencoder", "attention", "ensemble"])
@@ -59,10 +67,9 @@ def test_a_wide_beam_finds_the_best_of_all_translations(kind: str, seed: int) ->
             for length in range(math.ceil(len(source) / 2), 5)
             for words in product((3, 4), repeat=length)
         ]
-        scores = [score(translator, source, words) for words in allowed]
-        best = max(range(len(allowed)), key=scores.__getitem__)
-        assert found.words == allowed[best]
-        assert found.score == pytest.approx(scores[best], abs=1e-4)
+        best, words = max(zip(scores(translator, source, allowed), allowed, strict=True))
+        assert found.words == words
+        assert found.score == pytest.approx(best, abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["reencoder", "attention", "ensemble"])
@@ -86,7 +93,7 @@ def plain_search(translator: Translator, source: list[int], rules: Rules) -> tup
     """Beam search on lists, one sentence, everything computed anew, and to the very end."""
     beam: list[tuple[float, list[int]]] = [(0.0, [])]
     ended: list[tuple[float, list[int]]] = []
-    least, most = math.ceil(rules.shortest * len(source)), 2 * len(source) + 10
+    least, most = math.ceil(rules.shortest * len(source)), 2 * len(source) + 1
     while beam:
         grown = []
         for total, words in beam:
@@ -105,10 +112,10 @@ def plain_search(translator: Translator, source: list[int], rules: Rules) -> tup
 @pytest.mark.parametrize("beam", [2, 5])
 def test_many_sentences_at_once_are_each_by_itself(beam: int) -> None:
     """And what is left out because it cannot win would not have won."""
-    translator, sentences = model(7), texts(9, 4)
-    rules = PLAIN._replace(beam=beam)
+    translator, sentences = model(7), texts(8, 4)
+    rules = PLAIN._replace(beam=beam, longest=(2.0, 1))
     found = dict(search_all(translator, sentences, rules))
-    assert sorted(found) == list(range(9))
+    assert sorted(found) == list(range(8))
     for place, source in enumerate(sentences):
         words, total = plain_search(translator, source, rules)
         assert found[place].words == words
@@ -183,3 +190,23 @@ def test_memory_is_bounded_by_the_longest_sentence() -> None:
 def test_a_beam_has_a_place() -> None:
     with pytest.raises(ValueError, match="beam: expected at least 1, got 0"):
         beam_search(model(0), torch.zeros(1, 2).long(), torch.tensor([2]), PLAIN._replace(beam=0))
+
+
+def test_ways_to_search_are_compared(gridlstm, tmp_path: Path) -> None:
+    code, output, _ = gridlstm("bench", "--search", "--quick", "--out", tmp_path / "search.json")
+    assert code == 0
+    assert "batched, recomputing" in output
+    found = json.loads((tmp_path / "search.json").read_text())
+    assert (found["kind"], found["case"]["beam"]) == ("search", 20)
+    (result,) = found["results"]
+    assert result["ratio"]["batched, incremental"] == 1
+    assert {len(seconds) for seconds in result["seconds"].values()} == {2}
+
+
+def test_ways_that_differ_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Recomputing.step
+    monkeypatch.setattr(
+        Recomputing, "step", lambda self, words, given: step(self, words.flip(0) * 0, given)
+    )
+    with pytest.raises(RuntimeError, match="batched, recomputing: finds other translations"):
+        measure_search(SearchCase(sentences=1, source=3, target=2, hidden=8, words=9, beam=2), 1)

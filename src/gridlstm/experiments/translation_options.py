@@ -85,7 +85,7 @@ class Translation:
 _laptop = Translation(
     hidden=256,
     dropout=0.3,
-    training=Training(batch=64, samples=640_000, rate=2e-3, schedule="cosine", evaluate_every=16_000),
+    training=Training(batch=64, samples=530_000, rate=2e-3, schedule="cosine", evaluate_every=16_000),
 )
 
 TRANSLATION = {
@@ -100,12 +100,12 @@ TRANSLATION = {
     ),
     "small": replace(
         _laptop,
-        pairs=10_000,
-        longest=12,
+        pairs=20_000,
+        longest=10,
         validated=200,
         hidden=96,
         beam=5,
-        training=Training(batch=32, samples=60_000, rate=3e-3, schedule="cosine", evaluate_every=6000),
+        training=Training(batch=32, samples=90_000, rate=3e-3, schedule="cosine", evaluate_every=6000),
     ),
     "laptop": _laptop,
     "paper": Translation(chinese="jieba"),
