@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,14 +94,14 @@ def measure_search(
     def together(translator: Translator) -> dict[int, Candidate]:
         return dict(search_all(translator, sentences, rules))
 
-    def one_by_one() -> dict[int, Candidate]:
-        found = ((k, dict(search_all(model, [own], rules))) for k, own in enumerate(sentences))
-        return {k: only[0] for k, only in found}
+    def one_by_one(translator: Translator) -> dict[int, Candidate]:
+        found = (dict(search_all(translator, [own], rules)) for own in sentences)
+        return {place: only[0] for place, only in enumerate(found)}
 
     ways: dict[str, Callable[[], dict[int, Candidate]]] = {
-        "batched, incremental": lambda: together(model),
-        "one by one, incremental": one_by_one,
-        "batched, recomputing": lambda: together(Recomputing(model)),
+        f"{batching}, {kind}": partial(search, translator)
+        for kind, translator in (("incremental", model), ("recomputing", Recomputing(model)))
+        for batching, search in (("batched", together), ("one by one", one_by_one))
     }
     expected: dict[int, Candidate] | None = None
     seconds: dict[str, list[float]] = {name: [] for name in ways}
