@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "gridlstm"
 
 PUBLIC = [
+    "AttentionTranslator",
     "DeepGridLSTM",
     "Dim",
     "FeedForward",
@@ -23,6 +24,7 @@ PUBLIC = [
     "Highway",
     "MultidimensionalLSTM",
     "MultiplicativeRNN",
+    "Reencoder",
     "SequenceGridLSTM",
     "StackedLSTM",
     "State",

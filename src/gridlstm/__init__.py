@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gridlstm.dim import Dim
     from gridlstm.grid import GridLSTM
+    from gridlstm.models.attention import AttentionTranslator
     from gridlstm.models.convert import from_torch, to_torch
     from gridlstm.models.deep import DeepGridLSTM
     from gridlstm.models.feedforward import FeedForward
@@ -13,12 +14,14 @@ if TYPE_CHECKING:
     from gridlstm.models.highway import Highway
     from gridlstm.models.multidimensional import MultidimensionalLSTM
     from gridlstm.models.multiplicative import MultiplicativeRNN
+    from gridlstm.models.reencoder import Reencoder
     from gridlstm.models.sequence import SequenceGridLSTM
     from gridlstm.models.stack import GridStack
     from gridlstm.models.stacked import StackedLSTM
     from gridlstm.state import State
 
 __all__ = [
+    "AttentionTranslator",
     "DeepGridLSTM",
     "Dim",
     "FeedForward",
@@ -28,6 +31,7 @@ __all__ = [
     "Highway",
     "MultidimensionalLSTM",
     "MultiplicativeRNN",
+    "Reencoder",
     "SequenceGridLSTM",
     "StackedLSTM",
     "State",
@@ -38,6 +42,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AttentionTranslator": "models.attention",
     "DeepGridLSTM": "models.deep",
     "Dim": "dim",
     "FeedForward": "models.feedforward",
@@ -47,6 +52,7 @@ _HOMES = {
     "Highway": "models.highway",
     "MultidimensionalLSTM": "models.multidimensional",
     "MultiplicativeRNN": "models.multiplicative",
+    "Reencoder": "models.reencoder",
     "SequenceGridLSTM": "models.sequence",
     "StackedLSTM": "models.stacked",
     "State": "state",

@@ -8,6 +8,7 @@ from torch import Tensor
 __all__ = [
     "autocast_dtype",
     "check_choice",
+    "check_dropout",
     "check_forget_bias",
     "check_kind",
     "check_lengths",
@@ -44,6 +45,18 @@ def check_number(name: str, value: float) -> None:
     """
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{name}: expected a number, got {value!r}")
+
+
+def check_dropout(value: float) -> None:
+    """Checks the probability with which values are dropped.
+
+    Raises:
+        TypeError: if it is no number.
+        ValueError: if it is no probability, or 1: nothing would be left.
+    """
+    check_number("dropout", value)
+    if not 0 <= value < 1:
+        raise ValueError(f"dropout: expected a probability of at least 0 and below 1, got {value}")
 
 
 def check_forget_bias(forget_bias: float | None, bias: bool) -> None:

@@ -23,6 +23,7 @@ from gridlstm.commands.options import (
     Run,
     Score,
     Train,
+    Translate,
 )
 from gridlstm.experiments.options import EXPERIMENTS, Experiment, from_flat
 
@@ -57,6 +58,7 @@ def _parse(arguments: Sequence[str]) -> Any:
         "eval": Eval,
         "generate": Generate,
         "score": Score,
+        "translate": Translate,
         "plot": Plot,
         "list": List,
         "collect": Collect,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from gridlstm.block import Weights, draw_dropout, make_block
 from gridlstm.cell import GATES, Output
-from gridlstm.checks import check_choice, check_forget_bias, check_number
+from gridlstm.checks import check_choice, check_dropout, check_forget_bias
 from gridlstm.dim import Dim, check_dims, check_transfer
 from gridlstm.engines import ENGINES, Engine
 from gridlstm.geometry import make_plan
@@ -110,11 +110,7 @@ class GridLSTM(nn.Module):
         super().__init__()
         check_choice("output", output, get_args(Output))
         check_choice("engine", engine, get_args(Engine))
-        check_number("dropout", dropout)
-        if not 0 <= dropout < 1:
-            raise ValueError(
-                f"dropout: expected a probability of at least 0 and below 1, got {dropout}"
-            )
+        check_dropout(dropout)
         check_forget_bias(forget_bias, bias)
         if not callable(init):
             raise TypeError(f"init: expected a function that fills a tensor, got {init!r}")

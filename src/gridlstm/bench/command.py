@@ -14,6 +14,7 @@ from gridlstm.bench.growth import run_growth
 from gridlstm.bench.measure import DisagreementError, check, describe, measure
 from gridlstm.bench.options import Bench
 from gridlstm.bench.report import compare, ratio_table, save_plot
+from gridlstm.bench.search import run_search
 from gridlstm.engines.native.build import library
 from gridlstm.provenance import environment, write_json
 
@@ -42,6 +43,9 @@ def run(options: Bench) -> None:
         return
     if options.generation:
         run_generation(options, console)
+        return
+    if options.search:
+        run_search(options, console)
         return
     unknown = [name for name in options.cases if name not in CASES]
     if unknown:

@@ -30,6 +30,8 @@ class Bench:
     """Instead, measure time and peak memory against time steps, depth, batch and hidden size."""
     generation: bool = False
     """Instead, measure how many characters a second are generated on one thread."""
+    search: bool = False
+    """Instead, time beam search of a Reencoder, batched and incremental, beside simpler ways."""
     compare: tuple[Path, Path] | None = None
     """Instead, compare two result files: the old one and the new one."""
     out: Path | None = None

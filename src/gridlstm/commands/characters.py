@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from safetensors import SafetensorError, safe_open
 
-from gridlstm.commands.load import experiment_of
+from gridlstm.commands.load import experiment_of, stored
 from gridlstm.commands.options import Generate, Score
 from gridlstm.data.text import encode, map_file
 from gridlstm.experiments.characters import make_model, measure
@@ -100,14 +99,7 @@ def load_model(run: RunDir) -> CharacterModel:
     experiment = experiment_of(run)
     if not isinstance(experiment, Characters):
         raise RunError(f"{run.path}: expected a run of characters, got one of {experiment.name}")
-    path = next((path for path in (run.model, run.best) if path.exists()), None)
-    if path is None:
-        raise RunError(f"{run.path}: expected a trained network, got none yet")
-    try:
-        with safe_open(str(path), "pt") as weights:
-            alphabet = bytes(weights.get_tensor("alphabet").tolist())
-    except (OSError, ValueError, SafetensorError) as error:
-        raise RunError(f"{path}: {error}") from error
-    model = make_model(experiment, alphabet)
+    path, alphabet = stored(run, "alphabet")
+    model = make_model(experiment, bytes(alphabet.tolist()))
     load_weights(model, path)
     return model.eval()

@@ -4,6 +4,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from gridlstm.commands import translation
 from gridlstm.commands.load import load
 from gridlstm.commands.options import Eval
 from gridlstm.provenance import environment
@@ -14,13 +15,23 @@ __all__ = ["run"]
 
 
 def run(options: Eval) -> None:
-    """Measures a network, tells it and writes it into the run's ``evaluation.json``."""
+    """Measures a network, tells it and writes it into the run's ``evaluation.json``.
+
+    That of an ensemble is written into ``ensemble.json``.
+    """
     run = RunDir.open(options.run)
     trained = load(run, options.data)
+    network, further = trained.network, [RunDir.open(path).path.name for path in options.ensemble]
+    if further or options.beam is not None:
+        network = translation.adapt(trained, options)
     with torch.no_grad():
-        measures = trained.problem.test(trained.network, options.samples, options.streams)
+        measures = trained.problem.test(network, options.samples, options.streams)
     found = {"run": run.path.name, "streams": options.streams, **measures}
-    run.note("evaluation.json", {**found, "environment": environment()})
+    name = "evaluation.json"
+    if further:
+        name, found["ensemble"] = "ensemble.json", further
+    run.note(name, {**found, "environment": environment()})
+    found = {name: value for name, value in found.items() if not isinstance(value, list)}
     console = Console()
     if not console.is_terminal:
         say(found)

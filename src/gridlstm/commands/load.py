@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from torch import nn
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
 
 from gridlstm.experiments.options import Experiment, from_flat
 from gridlstm.experiments.problems import make_problem
@@ -13,7 +14,7 @@ from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import NETWORK, put_weights, weights_of
 from gridlstm.training.weights import load_weights
 
-__all__ = ["Trained", "experiment_of", "load"]
+__all__ = ["Trained", "experiment_of", "load", "stored"]
 
 
 class Trained(NamedTuple):
@@ -37,6 +38,22 @@ def experiment_of(run: RunDir) -> Experiment:
         raise RunError(f"{run.path / 'config.json'}: {error}") from error
 
 
+def stored(run: RunDir, name: str) -> tuple[Path, Tensor]:
+    """The file of the final or else the best weights, and one of the tensors in it.
+
+    Raises:
+        RunError: if there are no weights yet, or none of that name.
+    """
+    path = _weights(run)
+    if path is None:
+        raise RunError(f"{run.path}: expected a trained network, got none yet")
+    try:
+        with safe_open(str(path), "pt") as weights:
+            return path, weights.get_tensor(name)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise RunError(f"{path}: {error}") from error
+
+
 def load(run: RunDir, data: Path | None = None) -> Trained:
     """The network, ready to be used: the final or the best one, or that of the last checkpoint.
 
@@ -56,7 +73,7 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
     if other:
         raise RunError(f"{run.path}: expected the data of its training, got others: {', '.join(other)}")
     network = problem.network()
-    weights = next((path for path in (run.model, run.best) if path.exists()), None)
+    weights = _weights(run)
     if weights is not None:
         load_weights(network, weights)
     else:
@@ -66,3 +83,7 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
             raise RunError(f"{run.path}: expected a trained network, got no checkpoint yet")
         put_weights(network, found)
     return Trained(experiment, problem, network.eval())
+
+
+def _weights(run: RunDir) -> Path | None:
+    return next((path for path in (run.model, run.best) if path.exists()), None)

@@ -8,7 +8,18 @@ import tyro
 
 from gridlstm.experiments.options import Experiment
 
-__all__ = ["Collect", "Eval", "Generate", "List", "Plot", "Preset", "Run", "Score", "Train"]
+__all__ = [
+    "Collect",
+    "Eval",
+    "Generate",
+    "List",
+    "Plot",
+    "Preset",
+    "Run",
+    "Score",
+    "Train",
+    "Translate",
+]
 
 Preset = Literal["smoke", "small", "laptop", "paper"]
 
@@ -68,11 +79,16 @@ class Eval:
     unless given. Of a text, how many characters: all unless given."""
     streams: int = 1
     """Of a text: read it as so many pieces side by side, which is faster. The paper reads one."""
+    ensemble: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN")] = ()
+    """Of translation: further runs, whose probabilities are averaged with those of the first."""
+    beam: int | None = None
+    """Of translation: candidates that are followed at once; as many as the run says unless given."""
     data: Data = None
     """The directory of data sets, as for train."""
 
     def __post_init__(self) -> None:
-        for name, value in (("samples", self.samples), ("streams", self.streams)):
+        for name in ("samples", "streams", "beam"):
+            value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}")
 
@@ -125,15 +141,41 @@ class Score:
 
 
 @dataclass(frozen=True)
+class Translate:
+    """Translate lines from standard input to standard output; an empty line stays empty.
+
+    The probabilities of several runs are averaged.
+    """
+
+    runs: Runs
+    """Directories of runs of translation, for the same languages and words."""
+    beam: int = 20
+    """Candidates of a sentence that are followed at once; 1 takes the likeliest word each time."""
+    longest: int = 400
+    """Refuse lines of more words than this."""
+    threads: int | None = None
+    """Threads to use; PyTorch's choice unless given."""
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError("RUN: expected the directory of at least one run, got none")
+        for name in ("beam", "longest", "threads"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
+
+
+@dataclass(frozen=True)
 class Plot:
     """Draw a figure of runs, as PNG and SVG."""
 
     runs: Runs
     """Directories of runs."""
-    kind: Literal["curve", "depth", "solutions", "memories"] = "curve"
-    """curve: accuracy against samples (Figure 4), or bits per character. depth: samples to reach an
-    accuracy against layers (Figure 5). solutions: solved parities against layers (Figure 9). memories:
-    the memory vectors of a 1-LSTM through its layers, of its counting neurons (Figure 10)."""
+    kind: Literal["curve", "depth", "solutions", "memories", "alignment"] = "curve"
+    """curve: accuracy against samples (Figure 4), bits per character or perplexity. depth: samples to
+    reach an accuracy against layers (Figure 5). solutions: solved parities against layers (Figure 9).
+    memories: the memory vectors of a 1-LSTM through its layers, of its counting neurons (Figure 10).
+    alignment: how strongly each block of a Reencoder changes memory, for two sentences."""
     out: Path | None = None
     """Where to; in the first run's directory unless given. The suffix does not matter."""
     thresholds: tuple[float, ...] = (0.99, 0.8, 0.5)
@@ -142,6 +184,10 @@ class Plot:
     """memories: the bits to run on; a fifth of zeros and then ones unless given, as in the paper."""
     neurons: int = 20
     """memories: how many counting neurons to show."""
+    source: str | None = None
+    """alignment: the sentence."""
+    target: str | None = None
+    """alignment: its translation; unless given, that of the network."""
 
     def __post_init__(self) -> None:
         if not self.runs:

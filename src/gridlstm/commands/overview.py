@@ -13,6 +13,8 @@ from gridlstm.training.rundir import RunDir, RunError
 
 __all__ = ["collect", "overview"]
 
+MEASURES = ("accuracy", "bits", "perplexity")
+"""What is told of a run: the first of them that it has."""
 POINTS = 200
 """The most rows of a curve that are worth keeping."""
 
@@ -53,7 +55,7 @@ def _state(run: RunDir) -> tuple[str, str, str, str]:
         str(config["experiment"]),
         state,
         f"{last.get('samples', 0):,}",
-        next((f"{name} {last[name]:.4f}" for name in ("accuracy", "bits") if name in last), ""),
+        next((f"{name} {last[name]:.4f}" for name in MEASURES if name in last), ""),
     )
 
 

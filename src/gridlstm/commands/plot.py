@@ -2,10 +2,11 @@
 
 from rich.console import Console
 
+from gridlstm.commands import translation
 from gridlstm.commands.load import experiment_of, load
 from gridlstm.commands.options import Plot
 from gridlstm.experiments.algorithms import Judge
-from gridlstm.experiments.options import Characters, Parity
+from gridlstm.experiments.options import Characters, Parity, Translation
 from gridlstm.figures.curves import Curve, draw_curves, draw_depth, draw_solutions
 from gridlstm.figures.memories import draw_memories
 from gridlstm.figures.save import save_figure
@@ -18,10 +19,13 @@ __all__ = ["run"]
 def run(options: Plot) -> None:
     """Draws a figure from directories of runs alone."""
     runs = [RunDir.open(path) for path in options.runs]
-    if options.kind == "memories":
+    if options.kind in ("memories", "alignment"):
         if len(runs) > 1:
-            raise RunError(f"--kind memories: expected one run, got {len(runs)}")
-        figure = draw_memories(*_judge(runs[0]), options.input, options.neurons)
+            raise RunError(f"--kind {options.kind}: expected one run, got {len(runs)}")
+        if options.kind == "memories":
+            figure = draw_memories(*_judge(runs[0]), options.input, options.neurons)
+        else:
+            figure = translation.alignment(runs[0], options)
     else:
         curves = [_curve(run) for run in runs]
         if options.kind == "curve":
@@ -40,6 +44,7 @@ def _curve(run: RunDir) -> Curve:
     if not rows:
         raise RunError(f"{run.path}: expected a run with an evaluation, got one without")
     measure = "bits" if isinstance(experiment, Characters) else "accuracy"
+    measure = "perplexity" if isinstance(experiment, Translation) else measure
     return Curve(
         name=run.path.name,
         experiment=experiment.name,

@@ -13,7 +13,7 @@ from rich.table import Table
 from torch import nn
 
 from gridlstm.commands.options import Train
-from gridlstm.experiments.options import EXPERIMENTS, Characters, Experiment, flat
+from gridlstm.experiments.options import EXPERIMENTS, Characters, Experiment, Translation, flat
 from gridlstm.experiments.problems import make_problem
 from gridlstm.training.checkpoint import CheckpointError
 from gridlstm.training.problem import Problem
@@ -138,6 +138,8 @@ def _name(experiment: Experiment) -> str:
     size = next(iter(flat(experiment).values()))
     if isinstance(experiment, Characters) and experiment.text is not None:
         size = Path(experiment.text).stem
+    if isinstance(experiment, Translation) and experiment.train:
+        size = Path(experiment.train[0]).stem
     return (
         f"{experiment.name}-{size}-{experiment.network}-{experiment.layers}x{experiment.hidden}"
         f"-seed{experiment.training.seed}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
+from gridlstm.experiments.translation_options import TRANSLATION, Translation
 from gridlstm.training.settings import Training
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Memorization",
     "Parity",
     "Text",
+    "Translation",
     "flat",
     "from_flat",
 ]
@@ -175,7 +177,7 @@ class Characters:
 
 
 Algorithm = Memorization | Addition | Parity
-Experiment = Memorization | Addition | Parity | Characters
+Experiment = Memorization | Addition | Parity | Characters | Translation
 
 _fast = Training(rate=3e-3, minutes=60)
 _brief = Training(samples=6000, evaluate_every=1500, rate=1e-2)
@@ -237,6 +239,7 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
         ),
         "paper": Characters(corpus="enwik8"),
     },
+    "translation": {**TRANSLATION},
 }
 
 

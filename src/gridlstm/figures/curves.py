@@ -26,7 +26,7 @@ class Curve:
         bits: of a parity; else ``None``.
         start: what a network for parity starts from; else ``None``.
         samples: at every evaluation.
-        measure: what was measured, ``accuracy`` or ``bits`` per character.
+        measure: what was measured, ``accuracy``, ``bits`` per character or ``perplexity``.
         values: at every evaluation.
         characters: how many a sample has, if it is one of text; else ``None``.
     """
@@ -50,7 +50,7 @@ class Curve:
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:
-    """Accuracy against samples, as in Figure 4, or bits per character against characters."""
+    """Accuracy (as in Figure 4) or perplexity against samples, or bits against characters."""
     measures = sorted({curve.measure for curve in curves})
     if len(measures) > 1:
         raise ValueError(f"--kind curve: expected runs with one measure, got {', '.join(measures)}")
@@ -63,6 +63,10 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
         axes.set_xlabel("samples, thousands")
         axes.set_ylabel("accuracy")
         axes.set_ylim(-0.02, 1.02)
+    elif measures == ["perplexity"]:
+        axes.set_xlabel("samples, thousands")
+        axes.set_ylabel("perplexity")
+        axes.set_yscale("log")
     else:
         axes.set_xlabel("characters, millions")
         axes.set_ylabel("bits per character")

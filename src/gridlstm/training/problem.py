@@ -1,7 +1,7 @@
 """What an experiment gives the trainer, which knows no experiment."""
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -29,8 +29,8 @@ class Problem(Protocol):
     def evaluate(self, network: nn.Module, number: int) -> Measures:
         """Measurements on held-out samples, other ones at every evaluation ``number``."""
 
-    def test(self, network: nn.Module, samples: int | None, streams: int) -> Measures:
-        """Measurements on held-out samples that no evaluation looks at.
+    def test(self, network: nn.Module, samples: int | None, streams: int) -> Mapping[str, Any]:
+        """Measurements on held-out samples that no evaluation looks at; lists are samples of them.
 
         Args:
             network: what to measure.

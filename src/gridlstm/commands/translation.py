@@ -1,0 +1,167 @@
+"""The command ``gridlstm translate``, and what others need of runs of translation."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import IO
+
+import torch
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
+from torch import nn
+
+from gridlstm.commands.load import Trained, experiment_of, stored
+from gridlstm.commands.options import Eval, Plot, Translate
+from gridlstm.data.vocabulary import BEGIN
+from gridlstm.experiments.options import Translation
+from gridlstm.experiments.translation import TranslationProblem
+from gridlstm.experiments.translator import (
+    Language,
+    TextTranslator,
+    join_up,
+    make_model,
+    read_languages,
+)
+from gridlstm.figures.alignment import draw_alignment
+from gridlstm.training.rundir import RunDir, RunError
+from gridlstm.training.weights import load_weights
+
+__all__ = ["adapt", "alignment", "load_translator", "run_translate"]
+
+TOGETHER = 256
+"""Lines that are read before they are translated; they are sorted by length among themselves."""
+BYTES = 2**20
+"""A line with more than this is not read any further."""
+
+
+def run_translate(options: Translate) -> None:
+    """Translates line by line, in order, and tells on standard error how far it is.
+
+    Raises:
+        ValueError: if a line is too long or no text, with its number. Those before it are translated.
+        SystemExit: 130 if it is interrupted.
+    """
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    translator = join_up([load_translator(RunDir.open(path)) for path in options.runs])
+    lines, out, console = sys.stdin.buffer, sys.stdout.buffer, Console(stderr=True)
+    sentences = _sentences(lines, translator.source, options.longest)
+    started, done = time.perf_counter(), 0
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,} sentences, {task.fields[pace]}"))
+    silent = not console.is_terminal
+    try:
+        with Progress(*columns, console=console, disable=silent, transient=True) as bar:
+            task = bar.add_task("", total=None, pace="")
+            for chunk in _together(sentences, 1 if sys.stdin.isatty() else TOGETHER):
+                written = [""] * len(chunk)
+                for place, sentence in translator.translate(chunk, options.beam):
+                    written[place] = sentence
+                    done += 1
+                    pace = f"{(time.perf_counter() - started) / done:.3g} s each"
+                    bar.update(task, completed=done, pace=pace)
+                out.write("".join(f"{line}\n" for line in written).encode())
+                out.flush()
+    except BrokenPipeError:
+        sys.stderr.close()  # Nothing more is read; Python would complain about the rest.
+        return
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    if done:
+        each = (time.perf_counter() - started) / done
+        console.print(f"{done:,} sentences, {each:.3g} s each", highlight=False)
+
+
+def load_translator(run: RunDir) -> TextTranslator:
+    """The translator of a run, without the text that it was trained on.
+
+    Raises:
+        RunError: if the run is not one of translation, or has no weights yet.
+        WeightsError: if they cannot be read.
+        DataError: if they have no languages.
+    """
+    experiment = experiment_of(run)
+    if not isinstance(experiment, Translation):
+        raise RunError(f"{run.path}: expected a run of translation, got one of {experiment.name}")
+    path, languages = stored(run, "languages")
+    translator = make_model(experiment, *read_languages(languages))
+    load_weights(translator, path)
+    return translator.eval()
+
+
+def adapt(trained: Trained, options: Eval) -> nn.Module:
+    """The network to be tested in place of that of a run: an ensemble, or the same with another beam.
+
+    Raises:
+        RunError: if a run is not one of translation.
+        ValueError: if the runs do not have the same languages and words.
+    """
+    problem, network = trained.problem, trained.network
+    if not isinstance(problem, TranslationProblem) or not isinstance(network, TextTranslator):
+        raise RunError(
+            f"--ensemble, --beam: expected a run of translation, got one of {trained.experiment.name}"
+        )
+    if options.beam is not None:
+        problem.experiment = replace(problem.experiment, beam=options.beam)
+    return join_up([network, *(load_translator(RunDir.open(path)) for path in options.ensemble)])
+
+
+def alignment(run: RunDir, options: Plot) -> Figure:
+    """A figure of how the model of a run relates two sentences.
+
+    Raises:
+        RunError: if the run is not one of translation.
+        ValueError: if a sentence is missing or empty.
+    """
+    translator = load_translator(run)
+    given = {"source": options.source, "target": options.target}
+    source = _words("source", given["source"], translator.source)
+    numbers = translator.source.vocabulary.encode(source)
+    if given["target"] is None:
+        ((_, given["target"]),) = translator.translate([numbers])
+    target = _words("target", given["target"], translator.target)
+    read = torch.tensor([[BEGIN, *translator.target.vocabulary.encode(target)]])
+    maps = translator.model.align(torch.tensor([numbers]), read)[:, 0]
+    return draw_alignment(maps.numpy(), source, [*target, "(end)"])
+
+
+def _words(name: str, sentence: str | None, language: Language) -> list[str]:
+    words = [] if sentence is None else language.tokeniser.split(sentence)
+    if not words:
+        raise ValueError(f"--{name}: expected a sentence, got {sentence!r}")
+    return words
+
+
+def _sentences(lines: IO[bytes], language: Language, longest: int) -> Iterator[list[int]]:
+    """Lines as numbers of words."""
+    number = 0
+    while line := lines.readline(BYTES + 1):
+        number += 1
+        if len(line) > BYTES:
+            raise ValueError(f"line {number}: expected at most {BYTES:,} bytes, got more")
+        try:
+            words = language.encode(line.decode())
+        except UnicodeDecodeError as error:
+            raise ValueError(f"line {number}: expected text in UTF-8, got {error.reason}") from None
+        if len(words) > longest:
+            raise ValueError(
+                f"line {number}: expected at most {longest} words, got {len(words)}; "
+                f"--longest allows more"
+            )
+        yield words
+
+
+def _together(sentences: Iterable[list[int]], count: int) -> Iterator[list[list[int]]]:
+    """Some at a time; before an error, those that came before it."""
+    chunk: list[list[int]] = []
+    try:
+        for sentence in sentences:
+            chunk.append(sentence)
+            if len(chunk) == count:
+                yield chunk
+                chunk = []
+    except ValueError:
+        yield chunk
+        raise
+    yield chunk

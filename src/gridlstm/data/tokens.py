@@ -1,0 +1,109 @@
+"""Sentences as words, and words as sentences: by the rules of Moses, or of Chinese."""
+
+import logging
+import re
+import unicodedata
+import warnings
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+from gridlstm.data.files import DataError
+
+__all__ = ["Chinese", "Tokeniser", "make_tokeniser", "package"]
+
+Chinese = Literal["characters", "jieba"]
+"""How Chinese is cut: every character by itself, or words as jieba finds them."""
+
+_TYPEWRITTEN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " "})
+_PIECES = re.compile(r"[A-Za-zÀ-ÿ]+|\S")
+_TIME = re.compile(r"(\d): (\d)")
+_FIRST = re.compile(r"^\W*\w|(?<=\w\w[.!?] )\w")  # Not after p.m. and the like.
+
+
+class Tokeniser:
+    """What cuts the sentences of a language into words and puts them together again.
+
+    Args:
+        split: a sentence to words.
+        join: words to a sentence.
+    """
+
+    def __init__(self, split: Callable[[str], list[str]], join: Callable[[Sequence[str]], str]) -> None:
+        self._split = split
+        self._join = join
+
+    def split(self, sentence: str) -> list[str]:
+        """The words of a sentence, punctuation among them."""
+        text = unicodedata.normalize("NFC", sentence)
+        return self._split("".join(c if c.isprintable() else " " for c in text))
+
+    def join(self, words: Sequence[str]) -> str:
+        """A sentence, as it is written: spaces where they belong, and a capital at its beginning."""
+        return self._join(words)
+
+
+@lru_cache
+def make_tokeniser(language: str, chinese: Chinese = "characters") -> Tokeniser:
+    """The tokeniser of a language.
+
+    Args:
+        language: its code, as ``"en"``. All but ``"zh"`` are cut by the rules of Moses, which knows
+            abbreviations of many languages and for others takes those of English.
+        chinese: how Chinese is cut.
+
+    Raises:
+        DataError: if it needs a package that is not installed.
+
+    >>> make_tokeniser("zh").split("汤姆 sings 1 首歌。")
+    ['汤', '姆', 'sings', '1', '首', '歌', '。']
+    """
+    if language == "zh":
+        return Tokeniser(_PIECES.findall if chinese == "characters" else _jieba(), _join_chinese)
+    moses = package("sacremoses")
+    tokenizer, detokenizer = moses.MosesTokenizer(language), moses.MosesDetokenizer(language)
+
+    def split(sentence: str) -> list[str]:
+        found: list[str] = tokenizer.tokenize(sentence.translate(_TYPEWRITTEN), escape=False)
+        return found
+
+    def join(words: Sequence[str]) -> str:
+        text = _TIME.sub(r"\1:\2", detokenizer.detokenize(list(words), unescape=False))
+        return _FIRST.sub(lambda first: first[0].upper(), text)
+
+    return Tokeniser(split, join)
+
+
+def _join_chinese(words: Sequence[str]) -> str:
+    """Without spaces, except between words in Latin letters."""
+    text = ""
+    for word in words:
+        apart = text and all(c.isascii() and c.isalpha() for c in (text[-1], word[0]))
+        text += f" {word}" if apart else word
+    return text
+
+
+def _jieba() -> Callable[[str], list[str]]:
+    jieba = package("jieba")
+    jieba.setLogLevel(logging.WARNING)  # Otherwise it tells how it reads its dictionary.
+
+    def split(sentence: str) -> list[str]:
+        return [word for word in jieba.cut(sentence) if not word.isspace()]
+
+    return split
+
+
+def package(name: str) -> Any:
+    """A package that only translation needs.
+
+    Raises:
+        DataError: if it is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Some are of another age.
+            return __import__(name)
+    except ImportError as error:
+        raise DataError(
+            f"translation: expected the package {name}, got none; pip install 'gridlstm[translation]'"
+        ) from error

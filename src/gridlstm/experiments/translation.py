@@ -1,0 +1,198 @@
+"""Translation as a problem for the trainer (section 4.4)."""
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gridlstm.data.files import DataError
+from gridlstm.data.parallel import Buckets, Numbers, Pair, Parallel, make_batch
+from gridlstm.data.tokens import make_tokeniser
+from gridlstm.data.vocabulary import PADDING, UNKNOWN, Vocabulary
+from gridlstm.experiments.bleu import bleu
+from gridlstm.experiments.translation_options import Translation
+from gridlstm.experiments.translator import Language, TextTranslator, make_model
+from gridlstm.training.problem import Measures
+
+__all__ = ["TranslationProblem", "measure"]
+
+TOGETHER = 50
+"""Sentences that are read at once where nothing is learnt."""
+SHOWN = 20
+"""Translations that a test keeps beside its measurements."""
+
+
+class TranslationProblem:
+    """Parallel text, to be translated as well as can be.
+
+    Args:
+        experiment: which text, and by which network.
+        data: where data sets are.
+
+    Raises:
+        ValueError: if the text is missing, damaged or too short, or a package is not installed.
+    """
+
+    def __init__(self, experiment: Translation, data: Path | None) -> None:
+        self.experiment = experiment
+        self.text = _text(experiment, data)
+        for part in ("valid", "test"):
+            if not getattr(self.text, part):
+                raise DataError(f"{part}: expected at least one sentence, got none")
+        chosen = [
+            (pair.source, reference)
+            for pair in self.text.train[: experiment.pairs]
+            for reference in pair.references
+        ]
+        languages, sides = [], []
+        for place, code in enumerate((experiment.source, experiment.target)):
+            tokeniser = make_tokeniser(code, experiment.chinese)
+            sides.append([tokeniser.split(pair[place]) for pair in chosen])
+        short = [
+            pair
+            for pair in zip(*sides, strict=True)
+            if all(1 <= len(sentence) <= experiment.longest for sentence in pair)
+        ]
+        for place, code in enumerate((experiment.source, experiment.target)):
+            vocabulary = Vocabulary.build(pair[place] for pair in short)
+            languages.append(Language(code, experiment.chinese, vocabulary))
+        self.source, self.target = languages
+        encoders = [language.vocabulary.encode for language in languages]
+        self.pairs: list[Numbers] = [
+            (encoders[0](source), encoders[1](target)) for source, target in short
+        ]
+        lengths = np.array([(len(a), len(b)) for a, b in self.pairs], np.int64).reshape(-1, 2)
+        training = experiment.training
+        self.buckets = Buckets(lengths, training.batch, training.seed)
+
+    def data(self) -> dict[str, str]:
+        """The checksums of the three parts."""
+        return self.text.sha256()
+
+    def show(self, count: int) -> Iterator[str]:
+        """Pairs of the first batches, as words that the model knows."""
+        batch = self.experiment.training.batch
+        places = np.concatenate([self.buckets.at(k) for k in range(-(-count // batch))])[:count]
+        for place in places:
+            for language, sentence in zip((self.source, self.target), self.pairs[place], strict=True):
+                yield f"{language.code}  {' '.join(language.vocabulary.decode(sentence))}"
+
+    def network(self) -> nn.Module:
+        """The network that the experiment names."""
+        return make_model(self.experiment, self.source, self.target)
+
+    def loss(self, network: nn.Module, first: int, count: int) -> Tensor:
+        """Cross-entropy by word, ends included; the mean over processes is that of the whole batch."""
+        batch = self.experiment.training.batch
+        update, start = divmod(first, batch)
+        places = self.buckets.at(update)
+        words = sum(len(self.pairs[place][1]) + 1 for place in places)
+        own = [self.pairs[place] for place in places[start : start + count]]
+        return _nats(network, own) * (batch / count / words)
+
+    def evaluate(self, network: nn.Module, number: int) -> Measures:
+        """Perplexity of the main translations of validation sentences, the same at every evaluation."""
+        pairs = self._encoded(self.text.valid[: self.experiment.validated])
+        return {"perplexity": measure(network, pairs)["perplexity"]}
+
+    def test(self, network: nn.Module, samples: int | None, streams: int) -> Mapping[str, Any]:
+        """Perplexity and BLEU of test sentences, all unless so many are wanted.
+
+        BLEU is that of beam search, against the main translation and against all of them.
+        """
+        if streams != 1:
+            raise ValueError(f"streams: expected 1 for translation, got {streams}")
+        assert isinstance(network, TextTranslator), "the network of this problem"
+        chosen = self.text.test[:samples]
+        pairs = self._encoded(chosen)
+        found = measure(network, pairs)
+        started, written = time.perf_counter(), [""] * len(pairs)
+        sources, beam = [source for source, _ in pairs], self.experiment.beam
+        console = Console(stderr=True)
+        for place, sentence in track(
+            network.translate(sources, beam),
+            description="translating",
+            total=len(pairs),
+            console=console,
+            disable=not console.is_terminal,
+        ):
+            written[place] = sentence
+        seconds = (time.perf_counter() - started) / len(pairs)
+        one = bleu(written, [pair.references[:1] for pair in chosen], self.experiment.target)
+        every = bleu(written, [pair.references for pair in chosen], self.experiment.target)
+        return {
+            **found,
+            "beam": beam,
+            "bleu 1": one.score,
+            "bleu all": every.score,
+            "signature 1": one.signature,
+            "signature all": every.signature,
+            "seconds a sentence": seconds,
+            "translations": [
+                {"source": pair.source, "translation": own, "references": pair.references}
+                for pair, own in list(zip(chosen, written, strict=True))[:SHOWN]
+            ],
+        }
+
+    def solved(self, measures: Mapping[str, float]) -> bool:
+        """Never."""
+        return False
+
+    def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
+        """A lower perplexity."""
+        return not best or measures["perplexity"] < best["perplexity"]
+
+    def carried(self) -> dict[str, Tensor]:
+        """Nothing: sentences are independent."""
+        return {}
+
+    def carry(self, tensors: Mapping[str, Tensor]) -> None:
+        """Nothing to take back."""
+
+    def _encoded(self, pairs: Sequence[Pair]) -> list[Numbers]:
+        return [
+            (self.source.encode(pair.source) or [UNKNOWN], self.target.encode(pair.references[0]))
+            for pair in pairs
+        ]
+
+
+@torch.no_grad()
+def measure(network: nn.Module, pairs: Sequence[Numbers]) -> Measures:
+    """The perplexity of translations, by word, ends and unknown words included.
+
+    Returns:
+        ``perplexity``, and how many ``sentences`` and ``words`` were predicted.
+    """
+    order = sorted(range(len(pairs)), key=lambda place: len(pairs[place][0]))
+    total = 0.0
+    for first in range(0, len(order), TOGETHER):
+        total += _nats(network, [pairs[place] for place in order[first : first + TOGETHER]]).item()
+    words = sum(len(target) + 1 for _, target in pairs)
+    return {"perplexity": math.exp(total / words), "sentences": len(pairs), "words": words}
+
+
+def _nats(network: nn.Module, pairs: Sequence[Numbers]) -> Tensor:
+    """The sum of the losses of all words of some sentences."""
+    device = next(network.parameters()).device
+    source, lengths, target, following = (
+        torch.from_numpy(array).to(device) for array in make_batch(pairs)
+    )
+    scores = network(source, target, lengths).flatten(0, 1).float()
+    return F.cross_entropy(scores, following.flatten(), ignore_index=PADDING, reduction="sum")
+
+
+def _text(experiment: Translation, data: Path | None) -> Parallel:
+    if experiment.train:
+        files = (experiment.train, experiment.valid, experiment.test)
+        return Parallel.from_files(*([Path(path) for path in part] for part in files))
+    if experiment.corpus == "multi30k":
+        return Parallel.multi30k(experiment.source, experiment.target, data)
+    return Parallel.tatoeba()

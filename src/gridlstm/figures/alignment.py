@@ -1,0 +1,70 @@
+"""How a model relates the words of two sentences: a heat map with words on the axes."""
+
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+from numpy.typing import NDArray
+
+__all__ = ["draw_alignment"]
+
+_log = logging.getLogger("gridlstm")
+
+
+def draw_alignment(maps: NDArray[np.float32], source: Sequence[str], target: Sequence[str]) -> Figure:
+    """A panel for each map: source words from left to right, target words from top to bottom.
+
+    Args:
+        maps: what :meth:`gridlstm.models.translator.Translator.align` gives of one pair of sentences,
+            ``[maps, target, source]``.
+        source: the words of the source sentence.
+        target: those that are predicted, the end included.
+    """
+    font, (source, target) = _readable(source, target)
+    width = 1.6 + 0.34 * len(source)
+    figure = Figure(figsize=(width * len(maps), 1.4 + 0.26 * len(target)), layout="constrained")
+    panels = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
+    for number, (axes, values) in enumerate(zip(panels, maps, strict=True), 1):
+        image = axes.imshow(values, aspect="auto", cmap="Blues", vmin=0)
+        axes.set_xticks(range(len(source)), source, fontproperties=font, fontsize=9)
+        axes.set_yticks(range(len(target)), target, fontproperties=font, fontsize=9)
+        if max(map(len, source)) > 2:
+            axes.tick_params(axis="x", rotation=60)
+        axes.set_title(f"layer {number}" if len(maps) > 1 else "attention", fontsize=9)
+        figure.colorbar(image, ax=axes)
+    return figure
+
+
+def _readable(*sentences: Sequence[str]) -> tuple[FontProperties, list[list[str]]]:
+    """A font that has the characters of words, and the words; where there is none, by code points."""
+    wanted = frozenset(ord(c) for sentence in sentences for word in sentence for c in word)
+    path = _font(wanted)
+    if path is not None:
+        return FontProperties(fname=path), [list(sentence) for sentence in sentences]
+    usual = findfont(FontProperties())
+    known = _characters(usual)
+    _log.warning("no font here has all characters of the sentences; some are shown as code points")
+    return FontProperties(fname=usual), [
+        ["".join(c if ord(c) in known else f"U+{ord(c):X}" for c in word) for word in sentence]
+        for sentence in sentences
+    ]
+
+
+@lru_cache(maxsize=16)
+def _font(wanted: frozenset[int]) -> str | None:
+    """The file of an installed font with all characters; the usual one if it has them."""
+    # Last Resort has a box for every character.
+    installed = (font.fname for font in fontManager.ttflist if "Last Resort" not in font.name)
+    paths = dict.fromkeys([findfont(FontProperties()), *installed])
+    return next((path for path in paths if wanted <= _characters(path)), None)
+
+
+def _characters(path: str) -> set[int]:
+    """The code points that a font has; none if it has been removed or is damaged."""
+    try:
+        return set(get_font(path).get_charmap())
+    except (OSError, RuntimeError):
+        return set()

@@ -1,0 +1,184 @@
+"""The Reencoder: translation as a grid over source and target sentence (section 4.4)."""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import Unpack
+
+from gridlstm.checks import check_choice, check_positive
+from gridlstm.dim import Dim
+from gridlstm.grid import GridLSTM, GridOptions
+from gridlstm.models.projection import read
+from gridlstm.models.stack import GridStack
+from gridlstm.models.translator import Progress, Translator
+from gridlstm.state import State
+
+__all__ = ["Entry", "Reencoder"]
+
+Entry = Literal["first", "every"]
+"""Which grids of a Reencoder words enter."""
+
+
+class Reencoder(Translator):
+    """The 3-LSTM that re-encodes the source sentence for every target word (section 4.4, Figure 7).
+
+    Blocks stand on a grid of source × target words; two or more such grids are stacked along depth.
+    The pair of vectors of source word i enters the first grid along the *target* dimension at column
+    i, that of target word j - 1 along the *source* dimension at row j. Row j so scans the source
+    sentence once in every grid, in alternating directions, with what the target words before have left
+    in each column; word j is predicted from the hidden and memory vectors with which row j leaves the
+    last grid along the source dimension. Row 1 begins with the mark of the beginning. The target
+    dimension is always travelled forwards, so a word depends on those before it and no others.
+
+    Args:
+        source_words: the number of different words in source sentences.
+        target_words: the number of different words in target sentences, marks included.
+        hidden_size: the length of the hidden and memory vectors.
+        num_layers: the number of grids; the first scans the source forwards, the second backwards, and
+            so on. With an even number the last block of a row stands above the block where the last
+            target word came in, so the way from one target word to the next is ``num_layers`` blocks
+            long, however long the source is.
+        entry: ``"first"`` lets words into the first grid only, so that the grids above have only what
+            comes from below at each block; ``"every"`` lets the same vectors into every grid's sides.
+        options: any further argument of :class:`GridLSTM`; ``dropout`` acts on the hidden vectors that
+            the blocks read.
+
+    Variables:
+        source.weight: the vectors that source words enter with, ``[source_words, 2 · hidden]``: hidden,
+            then memory.
+        target.weight: the same for target words.
+        stack.grids.K: the grid of layer K. Weights are tied along source and target; every layer has
+            its own.
+        scores.weight: ``[target_words, 2 · hidden]``.
+
+    Raises:
+        TypeError: if an argument is of the wrong type.
+        ValueError: if a size is not positive or an option is out of range.
+
+    Notes:
+        - Words are projected into both vectors of a side, and predictions read from both, as the paper
+          says of its language model. Vectors of words start from a normal distribution with standard
+          deviation ``hidden_size ** -0.5``.
+        - Depth is a non-LSTM dimension with the identity (Eq. 8), as in the paper. Nothing enters the
+          first grid along it.
+        - Every block above the first grid receives what leaves the one below it. The paper does not say
+          whether words enter there, too: ``entry`` chooses. With ``"first"`` those sides are zero.
+        - Lengths of source sentences are masked: a block beyond the end hands its vectors on.
+
+    >>> net = Reencoder(source_words=9, target_words=7, hidden_size=8)
+    >>> source, target = torch.tensor([[3, 4, 5], [8, 0, 0]]), torch.tensor([[1, 4], [1, 5]])
+    >>> scores = net(source, target, lengths=torch.tensor([3, 1]))
+    >>> scores.shape
+    torch.Size([2, 2, 7])
+    >>> first, progress = net.step(target[:, 0], net.start(source, torch.tensor([3, 1])))
+    >>> bool(torch.allclose(first, scores[:, 0], atol=1e-6))
+    True
+    """
+
+    def __init__(
+        self,
+        source_words: int,
+        target_words: int,
+        hidden_size: int,
+        num_layers: int = 2,
+        *,
+        entry: Entry = "first",
+        **options: Unpack[GridOptions],
+    ) -> None:
+        super().__init__(source_words, target_words)
+        check_positive("hidden_size", hidden_size)
+        check_positive("num_layers", num_layers)
+        check_choice("entry", entry, get_args(Entry))
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.entry = entry
+        self.stack = GridStack(
+            [
+                GridLSTM(
+                    [
+                        Dim("source", reverse=layer % 2 == 1),
+                        Dim("target"),
+                        Dim("depth", "identity", size=1),
+                    ],
+                    hidden_size,
+                    **options,
+                )
+                for layer in range(num_layers)
+            ],
+            along="depth",
+        )
+        device, dtype = options.get("device"), options.get("dtype")
+        pair = 2 * hidden_size
+        self.source = nn.Embedding(source_words, pair, device=device, dtype=dtype)
+        self.target = nn.Embedding(target_words, pair, device=device, dtype=dtype)
+        bias = options.get("bias", True)
+        self.scores = nn.Linear(pair, target_words, bias, device=device, dtype=dtype)
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        for grid in self.stack.layers:
+            grid.reset_parameters()
+        for words in (self.source, self.target):
+            nn.init.normal_(words.weight, std=self.hidden_size**-0.5)
+        nn.init.xavier_uniform_(self.scores.weight)
+        if self.scores.bias is not None:
+            self.scores.bias.zero_()
+
+    def score(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+        """All rows at once."""
+        out = self.stack(self._sides(source, target), lengths={"source": lengths})
+        return self._read(out[-1]["source"])
+
+    def begin(self, source: Tensor, lengths: Tensor) -> Progress:
+        """The lengths, then hidden and memory vectors of the target side of each grid."""
+        entering = _side(self.source, source)
+        above = entering if self.entry == "every" else entering.map(torch.zeros_like)
+        return lengths, *entering, *[vector for _ in range(1, self.num_layers) for vector in above]
+
+    def step(self, words: Tensor, progress: Progress) -> tuple[Tensor, Progress]:
+        """One row of blocks in each grid, with what the rows before have left."""
+        lengths, *vectors = progress
+        carried = [State(h, m) for h, m in zip(vectors[::2], vectors[1::2], strict=True)]
+        entering = self._enter({"source": _side(self.target, words.unsqueeze(1))})
+        sides = [{**own, "target": target} for own, target in zip(entering, carried, strict=True)]
+        out = self.stack(sides, lengths={"source": lengths})
+        left = [vector for layer in out for vector in layer["target"]]
+        return self._read(out[-1]["source"]).squeeze(1), (lengths, *left)
+
+    def map_alignment(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+        """How far each block moves the memory of its row: ``‖m' - m‖`` along the source dimension.
+
+        One map a grid. That memory is what a row carries over the source sentence to the prediction;
+        a block that leaves it as it is passes its source word over.
+        """
+        maps: list[Tensor] = []
+        below: dict[str, State] = {}
+        for grid, own in zip(self.stack.layers, self._sides(source, target), strict=True):
+            sides = {**own, **below}
+            out, blocks = grid(sides, lengths={"source": lengths}, trace=True)
+            left = blocks["source"].memory.squeeze(-2)  # [batch, source, target, hidden]
+            first = sides["source"].memory if "source" in sides else None
+            first = torch.zeros_like(left[:, :1]) if first is None else first.transpose(1, 2)
+            before = [left[:, 1:], first] if grid.dims[0].reverse else [first, left[:, :-1]]
+            maps.append((left - torch.cat(before, 1)).norm(dim=-1).mT)
+            below = {"depth": out["depth"]}
+        return torch.stack(maps)
+
+    def _sides(self, source: Tensor, target: Tensor) -> list[dict[str, State]]:
+        return self._enter({"target": _side(self.source, source), "source": _side(self.target, target)})
+
+    def _enter(self, sides: dict[str, State]) -> list[dict[str, State]]:
+        """The sides of each grid."""
+        return [sides, *[sides if self.entry == "every" else {}] * (self.num_layers - 1)]
+
+    def _read(self, side: State) -> Tensor:
+        scores: Tensor = self.scores(read(side, "both").squeeze(-2))
+        return scores
+
+
+def _side(words: nn.Embedding, sentence: Tensor) -> State:
+    """The vectors of words, as a side of a grid of depth 1: ``[batch, words, 1, hidden]`` each."""
+    return State(*words(sentence).unsqueeze(-2).chunk(2, -1))

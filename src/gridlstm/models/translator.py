@@ -1,0 +1,215 @@
+"""What models that translate share: the door, decoding word by word, and ensembles of them."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gridlstm.checks import check_lengths, check_positive
+
+__all__ = ["Ensemble", "Progress", "Translator", "select"]
+
+Progress = tuple[Any, ...]
+"""How far translations have come: tensors, each ``[batch, ...]``, or tuples of them."""
+
+
+class Translator(nn.Module, ABC):
+    """A model of translations, as numbers of words.
+
+    It gives scores to every word that may come next in the target sentence, for whole sentences at
+    once (:meth:`forward`, to learn from) or one word after the other (:meth:`start` and :meth:`step`,
+    to translate with); both agree.
+
+    Args:
+        source_words: the number of different words in source sentences.
+        target_words: the number of different words in target sentences, marks of beginning and end
+            included.
+
+    Raises:
+        TypeError: if a size is no integer.
+        ValueError: if a size is not positive.
+    """
+
+    def __init__(self, source_words: int, target_words: int) -> None:
+        super().__init__()
+        check_positive("source_words", source_words)
+        check_positive("target_words", target_words)
+        self.source_words = source_words
+        self.target_words = target_words
+
+    def forward(self, source: Tensor, target: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Scores every next word of target sentences.
+
+        Args:
+            source: words of the source sentences, ``[batch, source]``. What is beyond a sentence's
+                length can be any word and has no effect.
+            target: the mark of the beginning and then words of the target sentences,
+                ``[batch, target]``. What follows a word has no effect on its scores, so sentences that
+                are shorter than others need no length here.
+            lengths: how many words of each source sentence are real, ``[batch]``; all unless given.
+
+        Returns:
+            For every word of ``target`` the scores (logits) of the word after it,
+            ``[batch, target, target_words]``.
+
+        Raises:
+            TypeError: if words or lengths are no tensors of integers.
+            ValueError: if a shape does not fit, or a word or length is out of range.
+        """
+        lengths = self._check_source(source, lengths)
+        self._check_target(target, source)
+        return self.score(source, target, lengths)
+
+    @torch.no_grad()
+    def align(self, source: Tensor, target: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """How much each source word matters for the word after each target word.
+
+        Args:
+            source: as in :meth:`forward`.
+            target: as in :meth:`forward`.
+            lengths: as in :meth:`forward`.
+
+        Returns:
+            Numbers of at least 0, ``[maps, batch, target, source]``, 0 beyond the lengths. What they
+            measure, and how many maps there are, depends on the model.
+        """
+        lengths = self._check_source(source, lengths)
+        self._check_target(target, source)
+        maps = self.map_alignment(source, target, lengths)
+        beyond = torch.arange(source.shape[1], device=source.device) >= lengths.unsqueeze(-1)
+        return maps.masked_fill(beyond.unsqueeze(1), 0)
+
+    def start(self, source: Tensor, lengths: Tensor | None = None) -> Progress:
+        """Reads source sentences, to be translated with :meth:`step`.
+
+        Args:
+            source: as in :meth:`forward`.
+            lengths: as in :meth:`forward`.
+
+        Returns:
+            What a first :meth:`step`, with the mark of the beginning, needs. :func:`select` reorders,
+            repeats and drops sentences.
+        """
+        return self.begin(source, self._check_source(source, lengths))
+
+    @abstractmethod
+    def score(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+        """:meth:`forward`, behind the door."""
+
+    @abstractmethod
+    def map_alignment(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+        """:meth:`align`, behind the door."""
+
+    @abstractmethod
+    def begin(self, source: Tensor, lengths: Tensor) -> Progress:
+        """:meth:`start`, behind the door."""
+
+    @abstractmethod
+    def step(self, words: Tensor, progress: Progress) -> tuple[Tensor, Progress]:
+        """Takes one more target word of each sentence.
+
+        Args:
+            words: the last words so far, ``[batch]``.
+            progress: what :meth:`start` or an earlier step returned.
+
+        Returns:
+            The scores of the words after them, ``[batch, target_words]``, and what the next step needs.
+        """
+
+    def _check_source(self, source: Tensor, lengths: Tensor | None) -> Tensor:
+        """The lengths, which are those of the tensor unless given."""
+        _check_words("source", source, self.source_words)
+        batch, size = source.shape
+        if lengths is None:
+            return torch.full((batch,), size, device=source.device)
+        check_lengths("lengths", lengths, batch, 1, size)
+        return lengths.to(source.device)
+
+    def _check_target(self, target: Tensor, source: Tensor) -> None:
+        _check_words("target", target, self.target_words)
+        if len(target) != len(source):
+            raise ValueError(
+                f"target: expected [{len(source)}, target], as many sentences as in source, "
+                f"got {list(target.shape)}"
+            )
+
+
+class Ensemble(Translator):
+    """Several models as one: the probabilities of words are averaged (section 4.4).
+
+    Its scores are logarithms of probabilities.
+
+    Args:
+        members: the models, for the same words.
+
+    Raises:
+        ValueError: if there are none, or they are for different numbers of words.
+
+    >>> from gridlstm import Reencoder
+    >>> both = Ensemble([Reencoder(9, 7, 4), Reencoder(9, 7, 8)])
+    >>> both(torch.tensor([[5, 4, 3]]), torch.tensor([[1, 6]])).exp().sum(-1).round(decimals=4)
+    tensor([[1., 1.]], grad_fn=<RoundBackward1>)
+    """
+
+    def __init__(self, members: Sequence[Translator]) -> None:
+        if not members:
+            raise ValueError("members: expected at least one, got none")
+        sizes = [(member.source_words, member.target_words) for member in members]
+        if len(set(sizes)) > 1:
+            raise ValueError(f"members: expected equal numbers of words, got {sizes}")
+        super().__init__(*sizes[0])
+        self.members = nn.ModuleList(members)
+
+    def score(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+        """The mean of the members' probabilities."""
+        return _average([member.score(source, target, lengths) for member in self._translators()])
+
+    def map_alignment(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+        """The maps of all members, one after the other."""
+        maps = [member.map_alignment(source, target, lengths) for member in self._translators()]
+        return torch.cat(maps)
+
+    def begin(self, source: Tensor, lengths: Tensor) -> Progress:
+        """What each member has read."""
+        return tuple(member.begin(source, lengths) for member in self._translators())
+
+    def step(self, words: Tensor, progress: Progress) -> tuple[Tensor, Progress]:
+        """A step of each member; the mean of their probabilities."""
+        taken = [
+            member.step(words, own) for member, own in zip(self._translators(), progress, strict=True)
+        ]
+        return _average([scores for scores, _ in taken]), tuple(own for _, own in taken)
+
+    def _translators(self) -> list[Translator]:
+        return [member for member in self.members if isinstance(member, Translator)]
+
+
+def select(progress: Progress, rows: Tensor) -> Progress:
+    """The sentences ``rows`` of those under way, ``[new batch]``, in that order."""
+    return tuple(
+        select(part, rows) if isinstance(part, tuple) else part.index_select(0, rows)
+        for part in progress
+    )
+
+
+def _average(scores: Sequence[Tensor]) -> Tensor:
+    """The logarithm of the mean of probabilities, given scores of each ``[..., words]``."""
+    stacked = torch.stack([F.log_softmax(s, -1) for s in scores])
+    return torch.logsumexp(stacked, 0) - math.log(len(scores))
+
+
+def _check_words(name: str, words: Tensor, size: int) -> None:
+    if not isinstance(words, Tensor) or words.dtype not in (torch.int64, torch.int32):
+        kind = words.dtype if isinstance(words, Tensor) else type(words).__name__
+        raise TypeError(f"{name}: expected a tensor of integers, got {kind}")
+    if words.dim() != 2 or not words.numel():
+        raise ValueError(f"{name}: expected [batch, {name}], none of them 0, got {list(words.shape)}")
+    if not words.is_meta:
+        least, most = words.aminmax()
+        if least < 0 or most >= size:
+            wrong = int(least if least < 0 else most)
+            raise ValueError(f"{name}: expected words from 0 to {size - 1}, got {wrong}")

@@ -1,0 +1,394 @@
+"""Translation as an experiment: training, evaluation, translating text, and its picture."""
+
+import io
+import json
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional as F
+
+from gridlstm import AttentionTranslator, Reencoder
+from gridlstm.commands import translation as command
+from gridlstm.commands.translation import load_translator
+from gridlstm.data.files import DataError
+from gridlstm.data.parallel import Parallel
+from gridlstm.data.vocabulary import BEGIN, END, MARKS, UNKNOWN
+from gridlstm.experiments.bleu import bleu
+from gridlstm.experiments.options import EXPERIMENTS, Translation, flat, from_flat
+from gridlstm.experiments.translation import TranslationProblem, measure
+from gridlstm.experiments.translator import join_up, make_model, read_languages
+from gridlstm.figures import alignment
+from gridlstm.figures.alignment import draw_alignment
+from gridlstm.training.rundir import RunDir
+from gridlstm.training.settings import Training
+
+TABLE = "".join(
+    f"{a} {b} .\t{c} {d} .\n"
+    for a, c in (("der", "the"), ("ein", "a"), ("kein", "no"))
+    for b, d in (("Hund", "dog"), ("Mann", "man"), ("Tag", "day"), ("Weg", "way"))
+    for _ in range(2)
+)
+
+
+def small(folder: Path, network: str = "reencoder", **changed: object) -> Translation:
+    (folder / "t.tsv").write_text(TABLE)
+    files = (str(folder / "t.tsv"),)
+    layers = 1 if network == "attention" else 2
+    chosen = Translation(
+        train=files, valid=files, test=files, source="de", network=network, layers=layers,  # type: ignore[arg-type]
+        hidden=8, dropout=0.0, beam=2, training=Training(batch=4, samples=40, evaluate_every=20),
+    )  # fmt: skip
+    return replace(chosen, **changed)
+
+
+def train(out: Path, *options: str) -> Path:
+    """The smoke preset, for a moment, in a process of its own."""
+    arguments = ["--preset", "smoke", "--samples", "320", *options, "--out", str(out)]
+    launch = [sys.executable, "-W", "error", "-m", "gridlstm", "train", "translation"]
+    subprocess.run([*launch, *arguments], check=True, capture_output=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(tmp_path_factory.mktemp("translation") / "run", "--samples", "640")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(
+        tmp_path_factory.mktemp("translation") / "other", "--seed", "1", "--network", "attention"
+    )
+
+
+@pytest.fixture
+def translate(gridlstm, monkeypatch: pytest.MonkeyPatch):
+    """Runs ``gridlstm translate`` on some bytes: exit code, output, errors."""
+
+    def run(given: bytes, *arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        return gridlstm("translate", *arguments)
+
+    return run
+
+
+def test_processes_share_a_batch(tmp_path: Path) -> None:
+    problem = TranslationProblem(small(tmp_path), None)
+    network = problem.network()
+    for update in range(3):
+        whole = problem.loss(network, 4 * update, 4).item()
+        parts = [problem.loss(network, 4 * update + 2 * rank, 2).item() for rank in range(2)]
+        assert whole == pytest.approx(sum(parts) / 2, rel=1e-5)
+
+
+def test_loss_and_perplexity_are_those_of_the_words(tmp_path: Path) -> None:
+    problem = TranslationProblem(small(tmp_path), None)
+    network = problem.network().eval()
+    places = problem.buckets.at(1)
+    nats, words = 0.0, 0
+    for place in places:
+        source, target = problem.pairs[place]
+        scores = network(torch.tensor([source]), torch.tensor([[BEGIN, *target]]), None)[0]
+        nats += F.cross_entropy(scores, torch.tensor([*target, END]), reduction="sum").item()
+        words += len(target) + 1
+    assert problem.loss(network, 4, 4).item() == pytest.approx(nats / words, rel=1e-5)
+    found = measure(network, [problem.pairs[place] for place in places])
+    assert found == {"perplexity": pytest.approx(np.exp(nats / words)), "sentences": 4, "words": words}
+
+
+@pytest.mark.parametrize("network", ["reencoder", "attention", "depth-gated"])
+def test_a_small_language_is_learnt(tmp_path: Path, network: str) -> None:
+    """Twelve sentences, made of seven words; the end and the case of letters with them."""
+    problem = TranslationProblem(small(tmp_path, network), None)
+    torch.manual_seed(0)
+    model = problem.network()
+    optimizer = torch.optim.Adam(model.parameters(), 0.03)
+    for update in range(100):
+        optimizer.zero_grad()
+        problem.loss(model, 4 * update, 4).backward()
+        optimizer.step()
+    model.eval()
+    assert problem.evaluate(model, 1)["perplexity"] < 1.3
+    found = problem.test(model, None, 1)["translations"]
+    assert found[0] == {
+        "source": "der Hund .", "translation": "The dog.", "references": ("the dog .",)
+    }  # fmt: skip
+    for sample in found:
+        assert sample["translation"].lower() == sample["references"][0].replace(" .", ".")
+
+
+def test_several_references_and_long_sentences(tmp_path: Path) -> None:
+    (tmp_path / "more.tsv").write_text("ein Hund .\ta dog .\ta hound .\n" * 3)
+    (tmp_path / "long.tsv").write_text(TABLE + "ein " * 9 + "\ta " * 9 + "\n" + "ja\tyes\tof course\n")
+    files = {"valid": (str(tmp_path / "more.tsv"),), "train": (str(tmp_path / "long.tsv"),)}
+    problem = TranslationProblem(small(tmp_path, longest=8, **files), None)
+    assert len(problem.pairs) == 24 + 2  # Each translation is a pair; what is too long is none.
+    assert UNKNOWN in problem.target.encode("of course")
+    assert problem.text.valid[0].references == ("a dog .", "a hound .")
+    assert len(TranslationProblem(small(tmp_path, pairs=9, **files), None).pairs) == 9
+
+
+def test_bleu() -> None:
+    found = bleu(["A b c d e"], [["a b c d f"]])
+    assert found.score == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+    assert found.signature.startswith("nrefs:1|case:lc|eff:no|tok:13a")
+    several = bleu(["a b c d e", "x y z u v"], [["a b c d f", "a b c d e"], ["x y z u v"]])
+    assert several.score == pytest.approx(100)
+    assert several.signature.startswith("nrefs:var")
+    assert "tok:zh" in bleu(["我爱你们"], [["我爱你们"]], "zh").signature
+
+
+def test_smoke(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None:
+    rows = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    summary = json.loads((trained / "summary.json").read_text())
+    assert summary["best"]["perplexity"] == min(row["perplexity"] for row in rows)
+    sums = json.loads((trained / "config.json").read_text())["data"]
+    assert sums == Parallel.tatoeba().sha256()
+
+    code, output, _ = gridlstm("eval", trained, "--samples", 6)
+    assert code == 0
+    found = json.loads(output)
+    assert (found["sentences"], found["beam"]) == (6, 3)
+    assert found["signature 1"].startswith("nrefs:1|case:lc")
+    assert found["signature all"].startswith("nrefs:var|case:lc")
+    assert 0 <= found["bleu 1"] <= found["bleu all"] <= 100
+    kept = json.loads((trained / "evaluation.json").read_text())
+    assert len(kept["translations"]) == 6
+    assert kept["translations"][0]["source"] == Parallel.tatoeba().test[0].source
+
+    code, output, _ = gridlstm("eval", trained, "--samples", 6, "--ensemble", other, "--beam", 2)
+    both = json.loads(output)
+    assert (code, both["beam"]) == (0, 2)
+    members = [load_translator(RunDir(path)) for path in (trained, other)]
+    problem = TranslationProblem(EXPERIMENTS["translation"]["smoke"], None)  # type: ignore[arg-type]
+    pairs = problem._encoded(problem.text.test[:6])
+    assert both["perplexity"] == pytest.approx(measure(join_up(members), pairs)["perplexity"], rel=1e-4)
+    assert found["perplexity"] == pytest.approx(measure(members[0], pairs)["perplexity"], rel=1e-4)
+    assert json.loads((trained / "ensemble.json").read_text())["ensemble"] == ["other"]
+
+    assert gridlstm("plot", trained, "--out", tmp_path / "curve")[0] == 0
+    assert "perplexity" in (tmp_path / "curve.svg").read_text() or (tmp_path / "curve.png").exists()
+    assert "perplexity" in gridlstm("list", "--folder", trained.parent)[1]
+    assert gridlstm("collect", trained, "--out", tmp_path / "kept.json")[0] == 0
+
+
+def test_show(gridlstm) -> None:
+    code, output, _ = gridlstm("train", "translation", "--preset", "smoke", "--show", 20)
+    lines = output.splitlines()
+    assert (code, len(lines)) == (0, 40)
+    assert [line.split()[0] for line in lines[:2]] == ["zh", "en"]
+
+
+def test_a_run_is_enough_to_translate(
+    translate, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No training data; in order; empty lines stay; the same alone and among others."""
+    monkeypatch.setattr(Parallel, "tatoeba", None)
+    lines = ["你好。", "", "我每天六点钟起床。", "   ", "𠮷\u200b!", "你好。"]
+    code, output, errors = translate("\n".join(lines).encode(), trained, "--beam", 3)
+    assert code == 0
+    assert errors == f"6 sentences, {errors.split()[2]} s each\n"
+    written = output.split("\n")
+    assert len(written) == 7
+    assert [bool(line) for line in written] == [True, False, True, False, True, True, False]
+    assert written[0] == written[5]
+    assert not any(mark in output for mark in MARKS)
+    alone = translate("我每天六点钟起床。\r\n".encode(), trained, "--beam", 3)[1]
+    assert alone == written[2] + "\n"
+    assert translate(b"", trained)[:2] == (0, "")
+
+
+def test_chunks_stay_in_order(translate, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = [pair.source for pair in Parallel.tatoeba().valid[:7]]
+    given = "\n".join(sources).encode()
+    whole = translate(given, trained, "--beam", 2)[1]
+    monkeypatch.setattr(command, "TOGETHER", 2)
+    assert translate(given, trained, "--beam", 2)[1] == whole
+    assert len(whole.splitlines()) == 7
+
+
+def test_an_ensemble_translates(translate, trained: Path, other: Path) -> None:
+    code, output, _ = translate("你好。\n".encode(), trained, other, "--beam", 2, "--threads", 1)
+    assert (code, output.count("\n")) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ("好" * 11, "line 3: expected at most 10 words, got 11; --longest allows more"),
+        ("好" * 400_000, "line 3: expected at most 1,048,576 bytes, got more"),
+        (b"\xff\xfe", "line 3: expected text in UTF-8, got invalid start byte"),
+    ],
+)
+def test_a_line_is_refused_by_its_number(
+    translate, trained: Path, given: str | bytes, line: str
+) -> None:
+    given = given if isinstance(given, bytes) else given.encode()
+    before = "你好。\n\n".encode()
+    code, output, errors = translate(before + given + b"\nok\n", trained, "--longest", 10, "--beam", 1)
+    assert (code, errors) == (2, f"gridlstm translate: {line}\n")
+    assert output.count("\n") == 2  # Those before it.
+
+
+def test_runs_that_cannot_translate(gridlstm, translate, tmp_path: Path, trained: Path) -> None:
+    code, _, errors = translate(b"", tmp_path)
+    assert (code, "expected a run, got a place without config.json" in errors) == (2, True)
+    assert gridlstm("translate")[2] == (
+        "gridlstm: RUN: expected the directory of at least one run, got none\n"
+    )
+    parity = tmp_path / "parity"
+    assert gridlstm("train", "parity", "--preset", "smoke", "--samples", 15, "--out", parity)[0] == 0
+    message = "expected a run of translation, got one of parity"
+    assert message in translate(b"", parity)[2]
+    assert message in gridlstm("eval", parity, "--beam", 2)[2]
+    assert message in gridlstm("plot", parity, "--kind", "alignment", "--source", "x")[2]
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "config.json").write_text((trained / "config.json").read_text())
+    assert "expected a trained network, got none yet" in translate(b"", tmp_path / "new")[2]
+    (tmp_path / "new" / "model.safetensors").write_bytes(b"\x80\x04pickle")
+    assert "model.safetensors" in translate(b"", tmp_path / "new")[2]
+
+
+def test_languages_that_differ_make_no_ensemble(tmp_path: Path) -> None:
+    (tmp_path / "other.tsv").write_text(TABLE.replace("dog", "hound"))
+    problems = [
+        TranslationProblem(small(tmp_path, train=files), None)
+        for files in ((str(tmp_path / "t.tsv"),), (str(tmp_path / "other.tsv"),))
+    ]
+    with pytest.raises(ValueError, match="expected runs with the same languages and words, got others"):
+        join_up([problem.network() for problem in problems])
+
+
+def test_languages_are_kept_with_the_weights(tmp_path: Path, trained: Path) -> None:
+    problem = TranslationProblem(small(tmp_path), None)
+    network = make_model(problem.experiment, problem.source, problem.target)
+    assert read_languages(network.languages) == (problem.source, problem.target)
+    with pytest.raises(DataError, match="languages: expected two with their words"):
+        read_languages(torch.zeros(3, dtype=torch.uint8))
+    assert load_file(trained / "model.safetensors")["languages"].dtype == torch.uint8
+
+
+def test_alignment(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None:
+    plot = ("plot", trained, "--kind", "alignment", "--out", tmp_path / "a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gridlstm(*plot, "--source", "你好，汤姆。", "--target", "Hello, Tom.")[0] == 0
+    assert (tmp_path / "a.png").stat().st_size > 3000
+    assert gridlstm(*plot, "--source", "你好。")[0] == 0  # With its own translation.
+    assert (
+        gridlstm("plot", other, "--kind", "alignment", "--source", "你好。", "--target", "Hi.")[0] == 0
+    )
+    for wrong in ([], ["--source", " "]):
+        code, _, errors = gridlstm(*plot, *wrong)
+        assert (code, "--source: expected a sentence, got" in errors) == (2, True)
+    code, _, errors = gridlstm(*plot[:2], other, *plot[2:], "--source", "你")
+    assert (code, "--kind alignment: expected one run, got 2" in errors) == (2, True)
+
+
+def test_words_are_shown_in_a_font_that_has_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def labels() -> list[str]:
+        figure = draw_alignment(np.ones((2, 2, 1), np.float32), ["你a"], ["hi", "(end)"])
+        shown = figure.axes[0]
+        return [t.get_text() for t in [*shown.get_xticklabels(), *shown.get_yticklabels()]]
+
+    monkeypatch.setattr(alignment, "_font", lambda wanted: None)
+    assert labels() == ["U+4F60a", "hi", "(end)"]
+    assert caplog.text.count("no font here has all characters") == 1
+    usual = alignment.findfont(alignment.FontProperties())
+    monkeypatch.setattr(alignment, "_font", lambda wanted: usual)
+    assert labels() == ["你a", "hi", "(end)"]
+    monkeypatch.undo()
+    assert alignment._font(frozenset(map(ord, "abc"))) == usual
+    assert alignment._font(frozenset({0x10FFFD})) is None
+    assert alignment._characters("/nowhere.ttf") == set()
+
+
+def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, trained: Path) -> None:
+    for samples in ("112", "640"):
+        train(tmp_path / "parts", "--samples", samples, "--resume", "--dropout", "0.0")
+    a, b = (
+        load_file(run / "checkpoints/step-40/tensors.safetensors")
+        for run in (trained, tmp_path / "parts")
+    )
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_other_text_is_not_resumed(gridlstm, tmp_path: Path) -> None:
+    chosen = small(tmp_path)
+    files = [
+        str(option) for part in ("train", "valid", "test") for option in (f"--{part}", *chosen.train)
+    ]
+    options = [*files, "--source", "de", "--preset", "smoke", "--batch", 4, "--samples", 8]
+    command = ("train", "translation", *options, "--out", tmp_path / "run")
+    assert gridlstm(*command)[0] == 0
+    (tmp_path / "t.tsv").write_text(TABLE * 2)
+    code, _, errors = gridlstm(*command, "--resume")
+    assert (code, "cannot be resumed with other data: train, valid, test" in errors) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--network", "depth-gated", "--layers", "1"], "layers: expected at least 2 for depth gates"),
+        (["--dropout", "1"], "dropout: expected at least 0 and below 1, got 1.0"),
+        (["--beam", "0"], "beam: expected at least 1, got 0"),
+        (["--source", "de"], "source, target: expected zh to en for tatoeba, got de to en"),
+        (["--corpus", "multi30k"], "expected de to en or en to de for multi30k, got zh to en"),
+        (["--train", "x.tsv"], "train, valid, test: expected files for all of them, got train"),
+        (["--batch", "999"], "batch: expected at most the"),
+        (
+            ["--train", "x.tsv", "--valid", "x.tsv", "--test", "x.tsv"],
+            "x.tsv: expected a file, got nothing",
+        ),
+    ],
+)
+def test_one_line_says_what_is_wrong(gridlstm, arguments: list[str], line: str) -> None:
+    code, _, errors = gridlstm("train", "translation", "--preset", "smoke", *arguments)
+    assert (code, errors.count("\n")) == (2, 1)
+    assert line in errors
+
+
+def test_the_networks_of_the_comparison_are_equally_large() -> None:
+    """Those of docs/translation.md, with the words of Tatoeba: within 2 % of the Reencoder."""
+    words = (3045, 7614)
+    counts = [
+        sum(p.numel() for p in network.parameters())
+        for network in (
+            Reencoder(*words, 256, device="meta"),
+            AttentionTranslator(*words, 384, 1, device="meta"),
+            AttentionTranslator(*words, 320, 2, depth_gates=True, device="meta"),
+        )
+    ]
+    assert all(abs(count / counts[0] - 1) < 0.02 for count in counts), counts
+
+
+@pytest.mark.parametrize("network", ["reencoder", "depth-gated"])
+def test_bfloat16(tmp_path: Path, network: str) -> None:
+    problem = TranslationProblem(small(tmp_path, network), None)
+    model = problem.network()
+    exact = problem.loss(model, 0, 4)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = problem.loss(model, 0, 4)
+    loss.backward()
+    assert loss.item() == pytest.approx(exact.item(), rel=0.02)
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_presets() -> None:
+    paper = EXPERIMENTS["translation"]["paper"]
+    assert isinstance(paper, Translation)
+    assert (paper.hidden, paper.layers, paper.dropout, paper.beam) == (450, 2, 0.5, 20)
+    assert (paper.training.optimizer, paper.training.rate) == ("adam", 1e-3)
+    for chosen in EXPERIMENTS["translation"].values():
+        again = from_flat("translation", json.loads(json.dumps(flat(chosen))))
+        assert again == chosen
