@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "gridlstm"
 
 PUBLIC = [
+    "ConvolutionalNetwork",
     "DeepGridLSTM",
     "Dim",
     "FeedForward",
@@ -21,8 +22,11 @@ PUBLIC = [
     "GridLSTM",
     "GridStack",
     "Highway",
+    "ImageGridLSTM",
+    "ImageMultidimensionalLSTM",
     "MultidimensionalLSTM",
     "MultiplicativeRNN",
+    "ReNet",
     "SequenceGridLSTM",
     "StackedLSTM",
     "State",

@@ -7,18 +7,23 @@ if TYPE_CHECKING:
     from gridlstm.dim import Dim
     from gridlstm.grid import GridLSTM
     from gridlstm.models.convert import from_torch, to_torch
+    from gridlstm.models.convolutional import ConvolutionalNetwork
     from gridlstm.models.deep import DeepGridLSTM
     from gridlstm.models.feedforward import FeedForward
     from gridlstm.models.gated_feedback import GatedFeedbackLSTM
     from gridlstm.models.highway import Highway
+    from gridlstm.models.image_grid import ImageGridLSTM
+    from gridlstm.models.image_multidimensional import ImageMultidimensionalLSTM
     from gridlstm.models.multidimensional import MultidimensionalLSTM
     from gridlstm.models.multiplicative import MultiplicativeRNN
+    from gridlstm.models.renet import ReNet
     from gridlstm.models.sequence import SequenceGridLSTM
     from gridlstm.models.stack import GridStack
     from gridlstm.models.stacked import StackedLSTM
     from gridlstm.state import State
 
 __all__ = [
+    "ConvolutionalNetwork",
     "DeepGridLSTM",
     "Dim",
     "FeedForward",
@@ -26,8 +31,11 @@ __all__ = [
     "GridLSTM",
     "GridStack",
     "Highway",
+    "ImageGridLSTM",
+    "ImageMultidimensionalLSTM",
     "MultidimensionalLSTM",
     "MultiplicativeRNN",
+    "ReNet",
     "SequenceGridLSTM",
     "StackedLSTM",
     "State",
@@ -38,6 +46,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "ConvolutionalNetwork": "models.convolutional",
     "DeepGridLSTM": "models.deep",
     "Dim": "dim",
     "FeedForward": "models.feedforward",
@@ -45,8 +54,11 @@ _HOMES = {
     "GridLSTM": "grid",
     "GridStack": "models.stack",
     "Highway": "models.highway",
+    "ImageGridLSTM": "models.image_grid",
+    "ImageMultidimensionalLSTM": "models.image_multidimensional",
     "MultidimensionalLSTM": "models.multidimensional",
     "MultiplicativeRNN": "models.multiplicative",
+    "ReNet": "models.renet",
     "SequenceGridLSTM": "models.sequence",
     "StackedLSTM": "models.stacked",
     "State": "state",
