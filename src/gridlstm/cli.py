@@ -14,6 +14,7 @@ from tyro.conf import OmitArgPrefixes, OmitSubcommandPrefixes, subcommand
 
 from gridlstm.bench.options import Bench
 from gridlstm.commands.options import (
+    Classify,
     Collect,
     Eval,
     Generate,
@@ -57,6 +58,7 @@ def _parse(arguments: Sequence[str]) -> Any:
         "eval": Eval,
         "generate": Generate,
         "score": Score,
+        "classify": Classify,
         "plot": Plot,
         "list": List,
         "collect": Collect,

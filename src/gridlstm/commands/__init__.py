@@ -2,18 +2,18 @@
 
 from rich.console import Console
 
-from gridlstm.commands.options import Collect, Eval, Generate, List, Plot, Score
+from gridlstm.commands.options import Classify, Collect, Eval, Generate, List, Plot, Score
 
 __all__ = ["serve"]
 
 
-def serve(options: Collect | Eval | Generate | List | Plot | Score) -> None:
+def serve(options: Classify | Collect | Eval | Generate | List | Plot | Score) -> None:
     """Runs one of the commands that look at runs.
 
     Raises:
         SystemExit: 2 if a run is not what it should be.
     """
-    from gridlstm.commands import characters, evaluate, overview, plot
+    from gridlstm.commands import characters, evaluate, images, overview, plot
     from gridlstm.training.checkpoint import CheckpointError
     from gridlstm.training.rundir import RunError
     from gridlstm.training.weights import WeightsError
@@ -27,6 +27,8 @@ def serve(options: Collect | Eval | Generate | List | Plot | Score) -> None:
             characters.run_generate(options)
         elif isinstance(options, Score):
             characters.run_score(options)
+        elif isinstance(options, Classify):
+            images.run_classify(options)
         elif isinstance(options, List):
             overview.overview(options)
         else:

@@ -1,5 +1,6 @@
 """A run's experiment, and its network as it was when the run ended or last saved."""
 
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import NETWORK, put_weights, weights_of
 from gridlstm.training.weights import load_weights
 
-__all__ = ["Trained", "experiment_of", "load"]
+__all__ = ["Trained", "experiment_of", "load", "load_into", "open_run"]
 
 
 class Trained(NamedTuple):
@@ -22,6 +23,20 @@ class Trained(NamedTuple):
     experiment: Experiment
     problem: Problem
     network: nn.Module
+
+
+def open_run(path: Path | None, shipped: str) -> RunDir:
+    """A run, or if none is named the one of an experiment that comes with the package.
+
+    Raises:
+        RunError: if there is no such run.
+    """
+    if path is not None:
+        return RunDir.open(path)
+    place = Path(str(files("gridlstm"))) / "embedded" / shipped
+    if not place.is_dir():
+        raise RunError(f"RUN: expected one, because no network for {shipped} comes with this version")
+    return RunDir.open(place)
 
 
 def experiment_of(run: RunDir) -> Experiment:
@@ -51,7 +66,11 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
     """
     experiment = experiment_of(run)
     problem = make_problem(experiment, data)
-    network = problem.network()
+    return Trained(experiment, problem, load_into(problem.network(), run))
+
+
+def load_into(network: nn.Module, run: RunDir) -> nn.Module:
+    """Gives a network the weights of a run; raises what :func:`load` does."""
     weights = next((path for path in (run.model, run.best) if path.exists()), None)
     if weights is not None:
         load_weights(network, weights)
@@ -61,4 +80,4 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
         if found is None:
             raise RunError(f"{run.path}: expected a trained network, got no checkpoint yet")
         put_weights(network, found)
-    return Trained(experiment, problem, network.eval())
+    return network.eval()

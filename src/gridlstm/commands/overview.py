@@ -15,6 +15,8 @@ __all__ = ["collect", "overview"]
 
 POINTS = 200
 """The most rows of a curve that are worth keeping."""
+MEASURES = ("accuracy", "bits", "error")
+"""What is told of a run: the first of these that was measured."""
 
 
 def overview(options: List) -> None:
@@ -53,7 +55,7 @@ def _state(run: RunDir) -> tuple[str, str, str, str]:
         str(config["experiment"]),
         state,
         f"{last.get('samples', 0):,}",
-        next((f"{name} {last[name]:.4f}" for name in ("accuracy", "bits") if name in last), ""),
+        next((f"{name} {last[name]:.4f}" for name in MEASURES if name in last), ""),
     )
 
 

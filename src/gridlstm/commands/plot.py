@@ -2,6 +2,7 @@
 
 from rich.console import Console
 
+from gridlstm.commands.images import PICTURES, draw_picture
 from gridlstm.commands.load import experiment_of, load
 from gridlstm.commands.options import Plot
 from gridlstm.experiments.algorithms import Judge
@@ -14,13 +15,18 @@ from gridlstm.training.rundir import RunDir, RunError
 
 __all__ = ["run"]
 
+MEASURES = {"characters": "bits", "images": "error"}
+"""What is drawn of an experiment, where it is not its accuracy."""
+
 
 def run(options: Plot) -> None:
     """Draws a figure from directories of runs alone."""
     runs = [RunDir.open(path) for path in options.runs]
-    if options.kind == "memories":
-        if len(runs) > 1:
-            raise RunError(f"--kind memories: expected one run, got {len(runs)}")
+    if options.kind in ("memories", *PICTURES) and len(runs) > 1:
+        raise RunError(f"--kind {options.kind}: expected one run, got {len(runs)}")
+    if options.kind in PICTURES:
+        figure = draw_picture(runs[0], options)
+    elif options.kind == "memories":
         figure = draw_memories(*_judge(runs[0]), options.input, options.neurons)
     else:
         curves = [_curve(run) for run in runs]
@@ -39,7 +45,7 @@ def _curve(run: RunDir) -> Curve:
     experiment, rows = experiment_of(run), run.metrics()
     if not rows:
         raise RunError(f"{run.path}: expected a run with an evaluation, got one without")
-    measure = "bits" if isinstance(experiment, Characters) else "accuracy"
+    measure = MEASURES.get(experiment.name, "accuracy")
     return Curve(
         name=run.path.name,
         experiment=experiment.name,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
+from gridlstm.experiments.image_options import IMAGES, Images
 from gridlstm.training.settings import Training
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Algorithm",
     "Characters",
     "Experiment",
+    "Images",
     "Memorization",
     "Parity",
     "flat",
@@ -166,7 +168,7 @@ class Characters:
 
 
 Algorithm = Memorization | Addition | Parity
-Experiment = Memorization | Addition | Parity | Characters
+Experiment = Memorization | Addition | Parity | Characters | Images
 
 _fast = Training(rate=3e-3, minutes=60)
 _brief = Training(samples=6000, evaluate_every=1500, rate=1e-2)
@@ -217,6 +219,7 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
         ),
         "paper": Characters(corpus="enwik8"),
     },
+    "images": {**IMAGES},
 }
 
 

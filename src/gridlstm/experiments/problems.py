@@ -5,6 +5,7 @@ from pathlib import Path
 from gridlstm.experiments import options
 from gridlstm.experiments.algorithms import TaskProblem
 from gridlstm.experiments.characters import CharacterProblem
+from gridlstm.experiments.images import ImageProblem
 from gridlstm.training.problem import Problem
 
 __all__ = ["make_problem"]
@@ -22,4 +23,6 @@ def make_problem(experiment: options.Experiment, data: Path | None = None) -> Pr
     """
     if isinstance(experiment, options.Characters):
         return CharacterProblem(experiment, data)
+    if isinstance(experiment, options.Images):
+        return ImageProblem(experiment, data)
     return TaskProblem(experiment)
