@@ -20,10 +20,12 @@ Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 
 SIDE, BOX = 28, 20
-LARGEST = 400
+LARGEST = 200
 """Pixels of the longer side beyond which a picture is made smaller first, which removes its noise."""
-FAINT = 1 / 16
-"""What differs less from the ground, on a scale from the ground to the strokes, is no stroke."""
+SHADE = 0.2
+"""What differs more from most of the border is a stroke that touches it, not paper in the shade."""
+BLANK, FAINT = 1 / 16, 1 / 64
+"""A picture has no strokes if nothing differs more from the ground; what differs less is no stroke."""
 
 
 def read_picture(path: Path) -> Floats:
@@ -50,8 +52,8 @@ def read_picture(path: Path) -> Floats:
 def to_digit(brightness: Floats, name: str = "picture") -> Bytes:
     """A picture as an image of MNIST, ``[28, 28]``.
 
-    What is most frequent along its border is the ground; strokes are what is darker or lighter than
-    that, whichever differs more.
+    What is usual along its border is the ground, which may be in the shade towards one side; strokes
+    are what is darker or lighter than that, whichever differs more.
 
     Args:
         brightness: ``[height, width]``, of any size.
@@ -60,18 +62,16 @@ def to_digit(brightness: Floats, name: str = "picture") -> Bytes:
     Raises:
         DataError: if nothing is on it.
     """
-    border = np.concatenate([brightness[0], brightness[-1], brightness[1:-1, 0], brightness[1:-1, -1]])
-    ground = float(np.median(border))
-    darker, lighter = ground - brightness.min(), brightness.max() - ground
-    sign = -1.0 if darker > lighter else 1.0
-    ink = sign * (brightness - ground)
-    if ink.max() < FAINT:
+    ground, noise = _ground(brightness)
+    ink = brightness - ground
+    if -ink.min() > ink.max():
+        ink = -ink
+    if ink.max() < max(BLANK, 3 * noise):
         raise DataError(f"{name}: expected a digit, got a blank picture")
-    # Paper is not even: what is found along most of the border is no stroke. A digit may touch it.
-    uneven = float(np.quantile(sign * (border - ground), 0.9))
-    least = min(max(uneven, 0.0), float(ink.max()) / 2)
+    stroke = ink > max(FAINT, 3 * noise)
+    rows, columns = (np.flatnonzero(stroke.any(axis)) for axis in (1, 0))
+    least = min(noise, float(ink.max()) / 2)
     ink = np.clip((ink - least) / (ink.max() - least), 0, 1)
-    rows, columns = (np.flatnonzero((ink > FAINT).any(axis)) for axis in (1, 0))
     cut = ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     return _centred(_fitted(cut))
 
@@ -87,6 +87,22 @@ def _brightness(picture: Image.Image) -> Floats:
     seen = float((grey * alpha).sum() / max(alpha.sum(), 1e-9))
     ground = 1.0 if seen < 0.5 else 0.0
     return grey * alpha + ground * (1 - alpha)
+
+
+def _ground(brightness: Floats) -> tuple[Floats, float]:
+    """What the border says of the ground everywhere, and by how much that differs from the border.
+
+    It is a plane through those pixels of the border that are about as bright as most of them: a digit
+    may touch it.
+    """
+    y, x = np.indices(brightness.shape)
+    height, width = brightness.shape
+    outside = (y == 0) | (y == height - 1) | (x == 0) | (x == width - 1)
+    usual = outside & (np.abs(brightness - np.median(brightness[outside])) < SHADE)
+    plane = np.stack([np.ones_like(brightness), y / height, x / width], -1)
+    weights = np.linalg.lstsq(plane[usual], brightness[usual])[0]
+    ground: Floats = plane @ weights
+    return ground, float(np.quantile(np.abs(brightness - ground)[usual], 0.98))
 
 
 def _fitted(cut: Floats) -> Floats:
