@@ -1,6 +1,8 @@
 """The experiment on images: what is learnt from and measured, and the commands as a user runs them."""
 
 import json
+import re
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +15,12 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
+from gridlstm.cli import _parse
+from gridlstm.commands.options import Run, Train
+from gridlstm.commands.train import run as train
 from gridlstm.experiments.image_options import IMAGES, Images
 from gridlstm.experiments.images import ImageProblem, as_input, classify, make_network
+from gridlstm.experiments.options import flat, from_flat
 from gridlstm.figures.activations import most_varied
 from gridlstm.figures.digits import count_confusions, draw_confusion, draw_mistakes
 from gridlstm.models.image_grid import ImageGridLSTM
@@ -195,11 +201,8 @@ def test_the_neurons_that_vary_most() -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has learnt a little."""
-    from gridlstm.commands.options import Run, Train
-    from gridlstm.commands.train import run
-
     path = tmp_path_factory.mktemp("images") / "run"
-    run(Train(SMOKE, Run(out=path)))
+    train(Train(SMOKE, Run(out=path)))
     return path
 
 
@@ -355,8 +358,27 @@ def test_bfloat16_and_retraining(gridlstm, tmp_path: Path) -> None:
     assert gridlstm("eval", tmp_path / "run", "--samples", 50)[0] == 0
 
 
-def test_options_survive_the_run_directory() -> None:
-    from gridlstm.experiments.options import flat, from_flat
+def test_the_code_of_the_documentation_runs() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "images.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    exec("\n".join(blocks), names)
+    net, images = names["net"], names["images"]
+    assert net(images).shape == (8, 10)  # type: ignore[operator]
 
+
+def test_the_commands_of_the_documentation_are_understood() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "images.md").read_text()
+    lines = re.findall(r"^gridlstm (.*?)(?: +#.*)?$", text, re.MULTILINE)
+    asked = [_parse(shlex.split(line)) for line in lines]
+    trained = [options.experiment for options in asked if isinstance(options, Train)]
+    assert (len(asked), len(trained)) == (10, 7)
+    assert [experiment.network for experiment in trained[2:]] == [
+        "untied-grid", "untied-relu-grid", "multidimensional", "renet", "convolutional",
+    ]  # fmt: skip
+
+
+def test_options_survive_the_run_directory() -> None:
     for experiment in (*IMAGES.values(), Images(forget_bias=2.0, training=Training(seed=3))):
         assert from_flat("images", json.loads(json.dumps(flat(experiment)))) == experiment
