@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "gridlstm"
 
 PUBLIC = [
     "AttentionTranslator",
+    "ConvolutionalNetwork",
     "DeepGridLSTM",
     "Dim",
     "FeedForward",
@@ -22,9 +23,12 @@ PUBLIC = [
     "GridLSTM",
     "GridStack",
     "Highway",
+    "ImageGridLSTM",
+    "ImageMultidimensionalLSTM",
     "MultidimensionalLSTM",
     "MultiplicativeRNN",
     "Reencoder",
+    "ReNet",
     "SequenceGridLSTM",
     "StackedLSTM",
     "State",

@@ -8,13 +8,17 @@ if TYPE_CHECKING:
     from gridlstm.grid import GridLSTM
     from gridlstm.models.attention import AttentionTranslator
     from gridlstm.models.convert import from_torch, to_torch
+    from gridlstm.models.convolutional import ConvolutionalNetwork
     from gridlstm.models.deep import DeepGridLSTM
     from gridlstm.models.feedforward import FeedForward
     from gridlstm.models.gated_feedback import GatedFeedbackLSTM
     from gridlstm.models.highway import Highway
+    from gridlstm.models.image_grid import ImageGridLSTM
+    from gridlstm.models.image_multidimensional import ImageMultidimensionalLSTM
     from gridlstm.models.multidimensional import MultidimensionalLSTM
     from gridlstm.models.multiplicative import MultiplicativeRNN
     from gridlstm.models.reencoder import Reencoder
+    from gridlstm.models.renet import ReNet
     from gridlstm.models.sequence import SequenceGridLSTM
     from gridlstm.models.stack import GridStack
     from gridlstm.models.stacked import StackedLSTM
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AttentionTranslator",
+    "ConvolutionalNetwork",
     "DeepGridLSTM",
     "Dim",
     "FeedForward",
@@ -29,8 +34,11 @@ __all__ = [
     "GridLSTM",
     "GridStack",
     "Highway",
+    "ImageGridLSTM",
+    "ImageMultidimensionalLSTM",
     "MultidimensionalLSTM",
     "MultiplicativeRNN",
+    "ReNet",
     "Reencoder",
     "SequenceGridLSTM",
     "StackedLSTM",
@@ -43,6 +51,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AttentionTranslator": "models.attention",
+    "ConvolutionalNetwork": "models.convolutional",
     "DeepGridLSTM": "models.deep",
     "Dim": "dim",
     "FeedForward": "models.feedforward",
@@ -50,9 +59,12 @@ _HOMES = {
     "GridLSTM": "grid",
     "GridStack": "models.stack",
     "Highway": "models.highway",
+    "ImageGridLSTM": "models.image_grid",
+    "ImageMultidimensionalLSTM": "models.image_multidimensional",
     "MultidimensionalLSTM": "models.multidimensional",
     "MultiplicativeRNN": "models.multiplicative",
     "Reencoder": "models.reencoder",
+    "ReNet": "models.renet",
     "SequenceGridLSTM": "models.sequence",
     "StackedLSTM": "models.stacked",
     "State": "state",

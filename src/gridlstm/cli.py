@@ -14,6 +14,7 @@ from tyro.conf import OmitArgPrefixes, OmitSubcommandPrefixes, subcommand
 
 from gridlstm.bench.options import Bench
 from gridlstm.commands.options import (
+    Classify,
     Collect,
     Eval,
     Generate,
@@ -59,6 +60,7 @@ def _parse(arguments: Sequence[str]) -> Any:
         "generate": Generate,
         "score": Score,
         "translate": Translate,
+        "classify": Classify,
         "plot": Plot,
         "list": List,
         "collect": Collect,

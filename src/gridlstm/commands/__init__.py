@@ -2,18 +2,18 @@
 
 from rich.console import Console
 
-from gridlstm.commands.options import Collect, Eval, Generate, List, Plot, Score, Translate
+from gridlstm.commands.options import Classify, Collect, Eval, Generate, List, Plot, Score, Translate
 
 __all__ = ["serve"]
 
 
-def serve(options: Collect | Eval | Generate | List | Plot | Score | Translate) -> None:
+def serve(options: Classify | Collect | Eval | Generate | List | Plot | Score | Translate) -> None:
     """Runs one of the commands that look at runs.
 
     Raises:
         SystemExit: 2 if a run is not what it should be.
     """
-    from gridlstm.commands import characters, evaluate, overview, plot, translation
+    from gridlstm.commands import characters, evaluate, images, overview, plot, translation
     from gridlstm.training.checkpoint import CheckpointError
     from gridlstm.training.rundir import RunError
     from gridlstm.training.weights import WeightsError
@@ -29,6 +29,8 @@ def serve(options: Collect | Eval | Generate | List | Plot | Score | Translate) 
             characters.run_score(options)
         elif isinstance(options, Translate):
             translation.run_translate(options)
+        elif isinstance(options, Classify):
+            images.run_classify(options)
         elif isinstance(options, List):
             overview.overview(options)
         else:

@@ -3,14 +3,12 @@
 import os
 import sys
 import time
-from importlib.resources import files
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
-from gridlstm.commands.load import experiment_of, stored
+from gridlstm.commands.load import experiment_of, open_run, stored
 from gridlstm.commands.options import Generate, Score
 from gridlstm.data.text import encode, map_file
 from gridlstm.experiments.characters import make_model, measure
@@ -23,14 +21,10 @@ from gridlstm.training.weights import load_weights
 
 __all__ = ["load_model", "run_generate", "run_score"]
 
-SHIPPED = "characters"
-"""The run that comes with the package, below ``gridlstm/embedded``."""
-
 
 def run_generate(options: Generate) -> None:
     """Writes the prompt and what follows, as it comes, and on a terminal how fast it was."""
-    shipped = Path(str(files("gridlstm"))) / "embedded" / SHIPPED
-    model = load_model(RunDir.open(options.run or shipped))
+    model = load_model(open_run(options.run, "characters"))
     alphabet = bytes(model.alphabet.tolist())
     prompt, unseen = encode(options.prompt.encode(), alphabet)
     console = Console(stderr=True)

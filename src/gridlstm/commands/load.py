@@ -1,5 +1,6 @@
 """A run's experiment, and its network as it was when the run ended or last saved."""
 
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import NETWORK, put_weights, weights_of
 from gridlstm.training.weights import load_weights
 
-__all__ = ["Trained", "experiment_of", "load", "stored"]
+__all__ = ["Trained", "experiment_of", "load", "load_into", "open_run", "stored"]
 
 
 class Trained(NamedTuple):
@@ -23,6 +24,20 @@ class Trained(NamedTuple):
     experiment: Experiment
     problem: Problem
     network: nn.Module
+
+
+def open_run(path: Path | None, shipped: str) -> RunDir:
+    """A run, or if none is named the one of an experiment that comes with the package.
+
+    Raises:
+        RunError: if there is no such run.
+    """
+    if path is not None:
+        return RunDir.open(path)
+    place = Path(str(files("gridlstm"))) / "embedded" / shipped
+    if not place.is_dir():
+        raise RunError(f"RUN: expected one, because no network for {shipped} comes with this version")
+    return RunDir.open(place)
 
 
 def experiment_of(run: RunDir) -> Experiment:
@@ -72,7 +87,11 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
     other = [name for name, sha in problem.data().items() if trained_on.get(name) != sha]
     if other:
         raise RunError(f"{run.path}: expected the data of its training, got others: {', '.join(other)}")
-    network = problem.network()
+    return Trained(experiment, problem, load_into(problem.network(), run))
+
+
+def load_into(network: nn.Module, run: RunDir) -> nn.Module:
+    """Gives a network the weights of a run; raises what :func:`load` does."""
     weights = _weights(run)
     if weights is not None:
         load_weights(network, weights)
@@ -82,7 +101,7 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
         if found is None:
             raise RunError(f"{run.path}: expected a trained network, got no checkpoint yet")
         put_weights(network, found)
-    return Trained(experiment, problem, network.eval())
+    return network.eval()
 
 
 def _weights(run: RunDir) -> Path | None:

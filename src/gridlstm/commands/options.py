@@ -9,6 +9,7 @@ import tyro
 from gridlstm.experiments.options import Experiment
 
 __all__ = [
+    "Classify",
     "Collect",
     "Eval",
     "Generate",
@@ -76,7 +77,7 @@ class Eval:
     """The run's directory."""
     samples: int | None = None
     """How many held-out samples to take, none of which an evaluation in training has looked at: 1000
-    unless given. Of a text, how many characters: all unless given."""
+    unless given. Of a text, how many characters, and of images, how many: all unless given."""
     streams: int = 1
     """Of a text: read it as so many pieces side by side, which is faster. The paper reads one."""
     ensemble: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN")] = ()
@@ -140,6 +141,34 @@ class Score:
             raise ValueError(f"streams: expected at least 1, got {self.streams}")
 
 
+Pictures = Annotated[
+    tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(name="image", metavar="[RUN] IMAGE...")
+]
+
+
+@dataclass(frozen=True)
+class Classify:
+    """Tell which digit is on a picture, with a network trained on images."""
+
+    paths: Pictures
+    """Pictures, PNG or JPEG, of one digit each, dark on light or light on dark. Before them, the run's
+    directory; unless given, the network that comes with the package."""
+
+    def __post_init__(self) -> None:
+        if not self.images:
+            raise ValueError("IMAGE: expected at least one picture, got none")
+
+    @property
+    def run(self) -> Path | None:
+        """The run, if one is named: the first path, if it is a directory."""
+        return next((path for path in self.paths[:1] if path.is_dir()), None)
+
+    @property
+    def images(self) -> tuple[Path, ...]:
+        """The pictures."""
+        return self.paths if self.run is None else self.paths[1:]
+
+
 @dataclass(frozen=True)
 class Translate:
     """Translate lines from standard input to standard output; an empty line stays empty.
@@ -171,23 +200,37 @@ class Plot:
 
     runs: Runs
     """Directories of runs."""
-    kind: Literal["curve", "depth", "solutions", "memories", "alignment"] = "curve"
-    """curve: accuracy against samples (Figure 4), bits per character or perplexity. depth: samples to
-    reach an accuracy against layers (Figure 5). solutions: solved parities against layers (Figure 9).
-    memories: the memory vectors of a 1-LSTM through its layers, of its counting neurons (Figure 10).
-    alignment: how strongly each block of a Reencoder changes memory, for two sentences."""
+    kind: Literal[
+        "curve",
+        "depth",
+        "solutions",
+        "memories",
+        "alignment",
+        "confusion",
+        "mistakes",
+        "activations",
+    ] = "curve"
+    """curve: accuracy against samples (Figure 4), bits per character, perplexity or error. depth:
+    samples to reach an accuracy against layers (Figure 5). solutions: solved parities against layers
+    (Figure 9). memories: the memory vectors of a 1-LSTM through its layers, of its counting neurons
+    (Figure 10). alignment: how strongly each block of a Reencoder changes memory, for two sentences.
+    confusion: digits and what they were taken for. mistakes: the misclassified test digits.
+    activations: the vectors over one image, layer by layer."""
     out: Path | None = None
     """Where to; in the first run's directory unless given. The suffix does not matter."""
     thresholds: tuple[float, ...] = (0.99, 0.8, 0.5)
     """depth: the accuracies to reach."""
     input: str | None = None
-    """memories: the bits to run on; a fifth of zeros and then ones unless given, as in the paper."""
+    """memories: the bits to run on; a fifth of zeros and then ones unless given, as in the paper.
+    activations: the number of a test image, or a PNG or JPEG picture; number 0 unless given."""
     neurons: int = 20
     """memories: how many counting neurons to show."""
     source: str | None = None
     """alignment: the sentence."""
     target: str | None = None
     """alignment: its translation; unless given, that of the network."""
+    data: Data = None
+    """confusion, mistakes, activations: the directory of data sets, as for train."""
 
     def __post_init__(self) -> None:
         if not self.runs:

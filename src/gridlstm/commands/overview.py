@@ -17,6 +17,8 @@ MEASURES = ("accuracy", "bits", "perplexity")
 """What is told of a run: the first of them that it has."""
 POINTS = 200
 """The most rows of a curve that are worth keeping."""
+MEASURES = ("accuracy", "bits", "error")
+"""What is told of a run: the first of these that was measured."""
 
 
 def overview(options: List) -> None:

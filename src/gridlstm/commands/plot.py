@@ -3,10 +3,11 @@
 from rich.console import Console
 
 from gridlstm.commands import translation
+from gridlstm.commands.images import PICTURES, draw_picture
 from gridlstm.commands.load import experiment_of, load
 from gridlstm.commands.options import Plot
 from gridlstm.experiments.algorithms import Judge
-from gridlstm.experiments.options import Characters, Parity, Translation
+from gridlstm.experiments.options import Characters, Parity
 from gridlstm.figures.curves import Curve, draw_curves, draw_depth, draw_solutions
 from gridlstm.figures.memories import draw_memories
 from gridlstm.figures.save import save_figure
@@ -15,17 +16,21 @@ from gridlstm.training.rundir import RunDir, RunError
 
 __all__ = ["run"]
 
+MEASURES = {"characters": "bits", "translation": "perplexity", "images": "error"}
+"""What is drawn of an experiment, where it is not its accuracy."""
+
 
 def run(options: Plot) -> None:
     """Draws a figure from directories of runs alone."""
     runs = [RunDir.open(path) for path in options.runs]
-    if options.kind in ("memories", "alignment"):
-        if len(runs) > 1:
-            raise RunError(f"--kind {options.kind}: expected one run, got {len(runs)}")
-        if options.kind == "memories":
-            figure = draw_memories(*_judge(runs[0]), options.input, options.neurons)
-        else:
-            figure = translation.alignment(runs[0], options)
+    if options.kind in (*PICTURES, "memories", "alignment") and len(runs) > 1:
+        raise RunError(f"--kind {options.kind}: expected one run, got {len(runs)}")
+    if options.kind in PICTURES:
+        figure = draw_picture(runs[0], options)
+    elif options.kind == "memories":
+        figure = draw_memories(*_judge(runs[0]), options.input, options.neurons)
+    elif options.kind == "alignment":
+        figure = translation.alignment(runs[0], options)
     else:
         curves = [_curve(run) for run in runs]
         if options.kind == "curve":
@@ -43,8 +48,7 @@ def _curve(run: RunDir) -> Curve:
     experiment, rows = experiment_of(run), run.metrics()
     if not rows:
         raise RunError(f"{run.path}: expected a run with an evaluation, got one without")
-    measure = "bits" if isinstance(experiment, Characters) else "accuracy"
-    measure = "perplexity" if isinstance(experiment, Translation) else measure
+    measure = MEASURES.get(experiment.name, "accuracy")
     return Curve(
         name=run.path.name,
         experiment=experiment.name,

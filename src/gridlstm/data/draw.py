@@ -5,11 +5,12 @@ any process, and is the same every time.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["draw", "draw_split", "mix"]
+__all__ = ["draw", "draw_split", "mix", "visit"]
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -42,6 +43,29 @@ def draw(seed: int, samples: Ints, width: int, low: int, high: int, stream: int 
     # The upper half as a fraction of 2^32; its bias is below high / 2^32.
     fraction = (words >> np.uint64(32)) * np.uint64(high - low)
     return low + (fraction >> np.uint64(32)).astype(np.int64)
+
+
+def visit(seed: int, numbers: Ints, count: int) -> Ints:
+    """Which of ``count`` things each visit by number is to: all in every epoch, in an order of its own.
+
+    >>> visit(0, np.arange(8), 4).reshape(2, 4)
+    array([[0, 3, 1, 2],
+           [0, 1, 2, 3]])
+    """
+    epochs, places = np.divmod(numbers, count)
+    found = np.empty_like(numbers)
+    for epoch in np.unique(epochs):
+        own = epochs == epoch
+        found[own] = _order(seed, int(epoch), count)[places[own]]
+    return found
+
+
+@lru_cache(maxsize=4)
+def _order(seed: int, epoch: int, count: int) -> Ints:
+    drawn = draw(seed, np.arange(count), 1, 0, 2**32, stream=epoch)[:, 0]
+    order = np.argsort(drawn, kind="stable")
+    order.flags.writeable = False
+    return order
 
 
 def draw_split(samples: Ints, held_out: bool, make: Callable[[Ints, int], Ints]) -> Ints:

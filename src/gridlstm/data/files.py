@@ -27,7 +27,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from gridlstm.cache import cache_folder
 from gridlstm.provenance import write_text
 
-__all__ = ["DataError", "Packing", "Source", "embedded", "explained", "find"]
+__all__ = ["DataError", "Packing", "Source", "check_size", "embedded", "explained", "find"]
 
 Packing = Literal["", ".xz", ".gz", ".zip"]
 """How a file is packed, as its name ends; ``""`` for a plain one."""
@@ -196,7 +196,7 @@ def _store(source: Source, packed: IO[bytes], packing: Packing, origin: str, tar
                         raise DataError(f"{origin}: changed: expected {source.size} bytes, got more")
                 file.flush()
                 os.fsync(file.fileno())
-            _check_size(origin, source.size, size)
+            check_size(origin, source.size, size)
             _check_sum(origin, source.sha256, digest.hexdigest())
             beside.replace(target)
     _remember(_stamp(target), source.sha256)
@@ -231,7 +231,7 @@ def _verify(source: Source, path: Path) -> None:
     """
     unreadable = f"{path}: cannot be read"
     with explained(unreadable):
-        _check_size(str(path), source.size, path.stat().st_size)
+        check_size(str(path), source.size, path.stat().st_size)
         stamp = _stamp(path)
         with suppress(OSError):
             if stamp.read_bytes() == source.sha256.encode():
@@ -256,7 +256,12 @@ def _remember(stamp: Path, sha256: str) -> None:
         write_text(stamp, sha256)
 
 
-def _check_size(origin: str, expected: int, got: int) -> None:
+def check_size(origin: str, expected: int, got: int) -> None:
+    """Checks how many bytes there are.
+
+    Raises:
+        DataError: if they are fewer or more than expected.
+    """
     if got != expected:
         kind = "truncated" if got < expected else "changed"
         raise DataError(f"{origin}: {kind}: expected {expected} bytes, got {got}")

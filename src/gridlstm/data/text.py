@@ -7,14 +7,14 @@ a network is trained on at an update is a pure function of the seed and the upda
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlstm.data.draw import draw
+from gridlstm.data.draw import visit
 from gridlstm.data.files import DataError, Source, embedded, explained, find
 
 __all__ = [
@@ -220,8 +220,7 @@ def draw_chunks(
             f"text: expected at least {sequence + 1} bytes to train on, got {len(part)}; "
             f"a smaller --sequence needs fewer"
         )
-    visits = (divmod(rounds * streams + stream, sequences) for stream in wanted)
-    places = np.array([_order(seed, epoch, sequences)[place] for epoch, place in visits])
+    places = visit(seed, rounds * streams + np.array(wanted), sequences)
     begins = places * sequence + step * chunk
     found = part[begins[:, None] + np.arange(chunk + 1)]
     return found[:, :-1], found[:, 1:]
@@ -281,15 +280,6 @@ def _steps(chunk: int, sequence: int) -> int:
     if chunk < 1 or sequence < 1 or sequence % chunk:
         raise ValueError(f"chunk: expected a divisor of sequence ({sequence}), got {chunk}")
     return sequence // chunk
-
-
-@lru_cache(maxsize=4)
-def _order(seed: int, epoch: int, sequences: int) -> Ints:
-    """In which order sequences are visited."""
-    drawn = draw(seed, np.arange(sequences), 1, 0, 2**32, stream=epoch)[:, 0]
-    order = np.argsort(drawn, kind="stable")
-    order.flags.writeable = False
-    return order
 
 
 def _mapped(path: Path) -> Bytes:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
+from gridlstm.experiments.image_options import IMAGES, Images
 from gridlstm.experiments.translation_options import TRANSLATION, Translation
 from gridlstm.training.settings import Training
 
@@ -17,6 +18,7 @@ __all__ = [
     "Algorithm",
     "Characters",
     "Experiment",
+    "Images",
     "Memorization",
     "Parity",
     "Text",
@@ -177,7 +179,7 @@ class Characters:
 
 
 Algorithm = Memorization | Addition | Parity
-Experiment = Memorization | Addition | Parity | Characters | Translation
+Experiment = Memorization | Addition | Parity | Characters | Translation | Images
 
 _fast = Training(rate=3e-3, minutes=60)
 _brief = Training(samples=6000, evaluate_every=1500, rate=1e-2)
@@ -240,6 +242,7 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
         "paper": Characters(corpus="enwik8"),
     },
     "translation": {**TRANSLATION},
+    "images": {**IMAGES},
 }
 
 

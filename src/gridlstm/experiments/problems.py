@@ -5,6 +5,7 @@ from pathlib import Path
 from gridlstm.experiments import options
 from gridlstm.experiments.algorithms import TaskProblem
 from gridlstm.experiments.characters import CharacterProblem
+from gridlstm.experiments.images import ImageProblem
 from gridlstm.experiments.translation import TranslationProblem
 from gridlstm.training.problem import Problem
 
@@ -25,4 +26,6 @@ def make_problem(experiment: options.Experiment, data: Path | None = None) -> Pr
         return CharacterProblem(experiment, data)
     if isinstance(experiment, options.Translation):
         return TranslationProblem(experiment, data)
+    if isinstance(experiment, options.Images):
+        return ImageProblem(experiment, data)
     return TaskProblem(experiment)

@@ -6,11 +6,20 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 __all__ = ["Curve", "draw_curves", "draw_depth", "draw_solutions"]
 
 MARKERS = {"grid": "o", "stacked": "s", "tanh": "^", "relu": "v"}
 COLOURS = {"grid": "C0", "stacked": "C1", "tanh": "C2", "relu": "C3"}
+
+LABELS = {
+    "accuracy": ("samples, thousands", "accuracy"),
+    "bits": ("characters, millions", "bits per character"),
+    "perplexity": ("samples, thousands", "perplexity"),
+    "error": ("samples, thousands", "error on validation images"),
+}
+"""What stands along and up a figure of each measure."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +35,7 @@ class Curve:
         bits: of a parity; else ``None``.
         start: what a network for parity starts from; else ``None``.
         samples: at every evaluation.
-        measure: what was measured, ``accuracy``, ``bits`` per character or ``perplexity``.
+        measure: what was measured, ``accuracy``, ``bits`` per character, ``perplexity`` or ``error``.
         values: at every evaluation.
         characters: how many a sample has, if it is one of text; else ``None``.
     """
@@ -50,7 +59,7 @@ class Curve:
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:
-    """Accuracy (as in Figure 4) or perplexity against samples, or bits against characters."""
+    """Accuracy (as in Figure 4), perplexity or error against samples, or bits against characters."""
     measures = sorted({curve.measure for curve in curves})
     if len(measures) > 1:
         raise ValueError(f"--kind curve: expected runs with one measure, got {', '.join(measures)}")
@@ -59,17 +68,18 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     for curve in curves:
         unit = 1000 if curve.characters is None else 1e6 / curve.characters
         axes.plot([n / unit for n in curve.samples], curve.values, label=curve.name, linewidth=1.2)
+    along, up = LABELS[measures[0]]
+    axes.set_xlabel(along)
+    axes.set_ylabel(up)
     if measures == ["accuracy"]:
-        axes.set_xlabel("samples, thousands")
-        axes.set_ylabel("accuracy")
         axes.set_ylim(-0.02, 1.02)
     elif measures == ["perplexity"]:
-        axes.set_xlabel("samples, thousands")
-        axes.set_ylabel("perplexity")
         axes.set_yscale("log")
-    else:
-        axes.set_xlabel("characters, millions")
-        axes.set_ylabel("bits per character")
+    elif measures == ["error"]:
+        if any(value > 0 for curve in curves for value in curve.values):
+            axes.set_yscale("log")
+        for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            axis(PercentFormatter(1))
     axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)

@@ -1,0 +1,79 @@
+"""The command ``gridlstm classify``, and the figures of networks that look at images."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from rich.console import Console
+
+from gridlstm.commands.load import experiment_of, load, load_into, open_run
+from gridlstm.commands.options import Classify, Plot
+from gridlstm.data.pictures import read_picture, to_digit
+from gridlstm.experiments.images import ImageProblem, as_input, classify, make_network
+from gridlstm.experiments.options import Images
+from gridlstm.figures.activations import draw_activations
+from gridlstm.figures.digits import draw_confusion, draw_mistakes
+from gridlstm.models.image_network import ImageNetwork
+from gridlstm.training.reporter import say
+from gridlstm.training.rundir import RunDir, RunError
+
+__all__ = ["PICTURES", "draw_picture", "run_classify"]
+
+PICTURES = ("confusion", "mistakes", "activations")
+"""Kinds of figures that show what a network makes of images."""
+
+
+def run_classify(options: Classify) -> None:
+    """Tells the class of each picture and its probability."""
+    run = open_run(options.run, "images")
+    experiment = _experiment(run)
+    digits = np.stack([to_digit(read_picture(path), str(path)) for path in options.images])
+    network = load_into(make_network(experiment), run)
+    console = Console()
+    for path, probabilities in zip(options.images, classify(network, digits, experiment), strict=True):
+        found = int(probabilities.argmax())
+        if console.is_terminal:
+            shown = f"{path}: {found} ({probabilities[found]:.1%})"
+            console.print(shown, highlight=False, soft_wrap=True, markup=False)
+        else:
+            probability = round(float(probabilities[found]), 6)
+            say({"image": str(path), "class": found, "probability": probability})
+
+
+def draw_picture(run: RunDir, options: Plot) -> Figure:
+    """A figure of what the network of a run makes of images.
+
+    Raises:
+        RunError: if the run is not one of images.
+        ValueError: if there is no such image.
+    """
+    experiment = _experiment(run)
+    _, problem, network = load(run, options.data)
+    assert isinstance(problem, ImageProblem), "the problem of images"
+    assert isinstance(network, ImageNetwork), "their network"
+    test = problem.digits.test
+    if options.kind == "activations":
+        image = _chosen(options.input or "0", test.images)
+        return draw_activations(network, image, as_input(image[None], experiment))
+    probabilities = classify(network, test.images, experiment)
+    if options.kind == "confusion":
+        return draw_confusion(test.labels, probabilities.argmax(1), network.num_classes)
+    return draw_mistakes(test.images, test.labels, probabilities)
+
+
+def _experiment(run: RunDir) -> Images:
+    experiment = experiment_of(run)
+    if not isinstance(experiment, Images):
+        raise RunError(f"{run.path}: expected a run of images, got one of {experiment.name}")
+    return experiment
+
+
+def _chosen(given: str, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """A test image by its number, or a picture by its path."""
+    if not given.isdecimal():
+        return to_digit(read_picture(Path(given)), given)
+    if int(given) >= len(images):
+        raise ValueError(f"--input: expected a number below {len(images)} or a picture, got {given}")
+    image: NDArray[np.uint8] = images[int(given)]
+    return image

@@ -1,0 +1,130 @@
+"""Pictures of digits from anywhere, made into images as those of MNIST are.
+
+MNIST has light strokes on black. A digit fills a box of 20 × 20 pixels, its proportions kept, and
+stands in 28 × 28 pixels so that its centre of mass is in the middle.
+"""
+
+import struct
+import warnings
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from gridlstm.data.files import DataError, explained
+
+__all__ = ["read_picture", "to_digit"]
+
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+
+SIDE, BOX = 28, 20
+LARGEST = 200
+"""Pixels of the longer side beyond which a picture is made smaller first, which removes its noise."""
+SHADE = 0.2
+"""What differs more from most of the border is a stroke that touches it, not paper in the shade."""
+BLANK, FAINT = 1 / 16, 1 / 64
+"""A picture has no strokes if nothing differs more from the ground; what differs less is no stroke."""
+
+
+def read_picture(path: Path) -> Floats:
+    """The brightness of a PNG or JPEG file, ``[height, width]``, from 0 to 1.
+
+    The picture stands as its camera says. Where it is transparent, it has the ground that its opaque
+    parts stand out from.
+
+    Raises:
+        DataError: if there is no such file, or it is no such picture or a damaged one.
+    """
+    with explained(f"{path}: expected a PNG or JPEG picture, got something else"):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", Image.DecompressionBombWarning)
+                with Image.open(path, formats=("PNG", "JPEG")) as picture:
+                    return _brightness(picture)
+        except (SyntaxError, struct.error, Image.DecompressionBombError) as error:
+            raise ValueError(str(error)) from error
+        except Image.DecompressionBombWarning as warning:
+            raise ValueError(str(warning)) from warning
+
+
+def to_digit(brightness: Floats, name: str = "picture") -> Bytes:
+    """A picture as an image of MNIST, ``[28, 28]``.
+
+    What is usual along its border is the ground, which may be in the shade towards one side; strokes
+    are what is darker or lighter than that, whichever differs more.
+
+    Args:
+        brightness: ``[height, width]``, of any size.
+        name: how an error is to call it.
+
+    Raises:
+        DataError: if nothing is on it.
+    """
+    ground, noise = _ground(brightness)
+    ink = brightness - ground
+    if -ink.min() > ink.max():
+        ink = -ink
+    if ink.max() < max(BLANK, 3 * noise):
+        raise DataError(f"{name}: expected a digit, got a blank picture")
+    stroke = ink > max(FAINT, 3 * noise)
+    rows, columns = (np.flatnonzero(stroke.any(axis)) for axis in (1, 0))
+    least = min(noise, float(ink.max()) / 2)
+    ink = np.clip((ink - least) / (ink.max() - least), 0, 1)
+    cut = ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return _centred(_fitted(cut))
+
+
+def _brightness(picture: Image.Image) -> Floats:
+    picture = ImageOps.exif_transpose(picture)
+    picture.thumbnail((LARGEST, LARGEST), Image.Resampling.BOX)
+    if picture.mode.startswith("I"):  # 16 bits, which a conversion would clip.
+        return np.asarray(picture, np.float64) / 65535
+    if not picture.has_transparency_data:
+        return np.asarray(picture.convert("L"), np.float64) / 255
+    grey, alpha = (np.asarray(b, np.float64) / 255 for b in picture.convert("LA").split())
+    seen = float((grey * alpha).sum() / max(alpha.sum(), 1e-9))
+    ground = 1.0 if seen < 0.5 else 0.0
+    return grey * alpha + ground * (1 - alpha)
+
+
+def _ground(brightness: Floats) -> tuple[Floats, float]:
+    """What the border says of the ground everywhere, and by how much that differs from the border.
+
+    It is a plane through those pixels of the border that are about as bright as most of them: a digit
+    may touch it.
+    """
+    y, x = np.indices(brightness.shape)
+    height, width = brightness.shape
+    outside = (y == 0) | (y == height - 1) | (x == 0) | (x == width - 1)
+    usual = outside & (np.abs(brightness - np.median(brightness[outside])) < SHADE)
+    plane = np.stack([np.ones_like(brightness), y / height, x / width], -1)
+    weights = np.linalg.lstsq(plane[usual], brightness[usual])[0]
+    ground: Floats = plane @ weights
+    return ground, float(np.quantile(np.abs(brightness - ground)[usual], 0.98))
+
+
+def _fitted(cut: Floats) -> Floats:
+    """A digit whose longer side has the pixels of the box, its darkest stroke as dark as can be."""
+    height, width = cut.shape
+    scale = BOX / max(height, width)
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    if size != (width, height):
+        picture = Image.fromarray(cut.astype(np.float32))
+        cut = np.asarray(picture.resize(size, Image.Resampling.BILINEAR), np.float64)
+    fitted: Floats = cut / cut.max()
+    return fitted
+
+
+def _centred(digit: Floats) -> Bytes:
+    """A digit in the middle of an image, by its centre of mass."""
+    image = np.zeros((SIDE, SIDE))
+    place = []
+    for axis, size in enumerate(digit.shape):
+        mass = digit.sum(1 - axis)
+        centre = float((mass * np.arange(size)).sum() / mass.sum())
+        place.append(min(max(round(SIDE / 2 - centre), 0), SIDE - size))
+    top, left = place
+    image[top : top + digit.shape[0], left : left + digit.shape[1]] = digit
+    return np.rint(255 * image).astype(np.uint8)

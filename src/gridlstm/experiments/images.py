@@ -1,0 +1,141 @@
+"""Images of digits as a problem for the trainer (appendix)."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gridlstm.data.images import Digits, Labelled, draw_images
+from gridlstm.experiments.image_options import Images
+from gridlstm.models.convolutional import ConvolutionalNetwork
+from gridlstm.models.image_grid import ImageGridLSTM
+from gridlstm.models.image_multidimensional import ImageMultidimensionalLSTM
+from gridlstm.models.image_network import ImageNetwork
+from gridlstm.models.renet import ReNet
+from gridlstm.training.problem import Measures
+
+__all__ = ["ImageProblem", "as_input", "classify", "make_network"]
+
+Bytes = NDArray[np.uint8]
+
+TOGETHER = 250
+"""Images that are looked at at once where nothing is learnt."""
+INK = " .:-=+*#%@"
+"""From black to white, as an image is shown in text."""
+
+
+class ImageProblem:
+    """Digits, to be recognised with as few errors as can be.
+
+    Args:
+        experiment: which images, and by which network.
+        data: where data sets are.
+
+    Raises:
+        ValueError: if the images are missing or damaged.
+    """
+
+    def __init__(self, experiment: Images, data: Path | None) -> None:
+        self.experiment = experiment
+        self.digits = Digits.mnist(data) if experiment.dataset == "mnist" else Digits.sample()
+
+    def data(self) -> dict[str, str]:
+        """The checksum of the images."""
+        return {"images": self.digits.sha256()}
+
+    def show(self, count: int) -> Iterator[str]:
+        """Images, shifted as they are, in letters, each below its label."""
+        images, labels = self._draw(0, count)
+        for image, label in zip(images, labels, strict=True):
+            yield str(label)
+            for row in image.astype(np.int64) * len(INK) // 256:
+                yield "".join(INK[level] for level in row)
+
+    def network(self) -> nn.Module:
+        """The network that the experiment names."""
+        return make_network(self.experiment)
+
+    def loss(self, network: nn.Module, first: int, count: int) -> Tensor:
+        """Cross-entropy of shifted training images."""
+        images, labels = self._draw(first, count)
+        device = next(network.parameters()).device
+        scores = network(as_input(images, self.experiment).to(device))
+        return F.cross_entropy(scores, torch.from_numpy(labels).to(device))
+
+    def evaluate(self, network: nn.Module, number: int) -> Measures:
+        """The share of errors on the validation images, the same at every evaluation."""
+        return {"error": self._wrong(network, self.digits.valid) / len(self.digits.valid.labels)}
+
+    def test(self, network: nn.Module, samples: int | None, streams: int) -> Measures:
+        """The errors on the test images, all of them unless so many are wanted."""
+        if streams != 1:
+            raise ValueError(f"streams: expected 1 for images, got {streams}")
+        part = self.digits.test.part(None, samples)
+        wrong, count = self._wrong(network, part), len(part.labels)
+        return {"samples": count, "wrong": wrong, "error": wrong / count}
+
+    def solved(self, measures: Mapping[str, float]) -> bool:
+        """Never."""
+        return False
+
+    def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
+        """No more errors than before; no if there are no images left to choose by."""
+        return not self.experiment.retrain and (not best or measures["error"] <= best["error"])
+
+    def carried(self) -> dict[str, Tensor]:
+        """Nothing: images are independent."""
+        return {}
+
+    def carry(self, tensors: Mapping[str, Tensor]) -> None:
+        """Nothing to take back."""
+
+    def _draw(self, first: int, count: int) -> Labelled:
+        given = self.experiment
+        part = self.digits.retrain if given.retrain else self.digits.train
+        return draw_images(part, given.training.seed, first, count, given.shift)
+
+    def _wrong(self, network: nn.Module, part: Labelled) -> int:
+        found = classify(network, part.images, self.experiment).argmax(1)
+        return int((found != part.labels).sum())
+
+
+def make_network(experiment: Images) -> ImageNetwork:
+    """A new network of the kind that the experiment names."""
+    kind = experiment.network
+    sizes = (experiment.side, experiment.hidden, experiment.layers)
+    shared: dict[str, Any] = {"patch_size": experiment.patch, "relu_size": experiment.relu}
+    if kind == "renet":
+        return ReNet(*sizes, **shared)
+    if kind == "convolutional":
+        return ConvolutionalNetwork(*sizes, **shared)
+    if experiment.forget_bias is not None:
+        shared["forget_bias"] = experiment.forget_bias
+    if kind == "multidimensional":
+        return ImageMultidimensionalLSTM(*sizes, **shared)
+    depth = "relu" if kind.endswith("relu-grid") else "lstm"
+    return ImageGridLSTM(*sizes, depth=depth, tied=kind.startswith("tied"), **shared)
+
+
+def as_input(images: Bytes, experiment: Images) -> Tensor:
+    """Images as a network reads them: cropped, divided by 255, ``[images, 1, side, side]``."""
+    begin = (images.shape[1] - experiment.side) // 2
+    middle = slice(begin, begin + experiment.side)
+    cropped = images[:, None, middle, middle].astype(np.float32)
+    return torch.from_numpy(cropped) / 255
+
+
+@torch.no_grad()
+def classify(network: nn.Module, images: Bytes, experiment: Images) -> NDArray[np.float32]:
+    """The probability of each class, ``[images, classes]``."""
+    device = next(network.parameters()).device
+    found = [
+        network(as_input(images[first : first + TOGETHER], experiment).to(device)).softmax(1).cpu()
+        for first in range(0, len(images), TOGETHER)
+    ]
+    probabilities: NDArray[np.float32] = torch.cat(found).numpy()
+    return probabilities

@@ -1,0 +1,71 @@
+"""Where the vectors of a network are active over an image, layer by layer."""
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gridlstm.models.image_grid import ImageGridLSTM
+from gridlstm.models.image_multidimensional import ImageMultidimensionalLSTM
+from gridlstm.models.image_network import CORNERS, ImageNetwork
+
+__all__ = ["draw_activations", "most_varied"]
+
+NEURONS = 3
+"""Single neurons that are shown of every layer."""
+ARROWS = {(False, False): "↘", (False, True): "↙", (True, True): "↖", (True, False): "↗"}
+
+
+def most_varied(maps: Tensor, count: int) -> list[int]:
+    """The neurons that differ most from place to place, of a map ``[rows, columns, neurons]``."""
+    found: list[int] = maps.flatten(0, 1).var(0, correction=0).argsort(descending=True)[:count].tolist()
+    return found
+
+
+@torch.no_grad()
+def draw_activations(network: ImageNetwork, image: NDArray[np.uint8], given: Tensor) -> Figure:
+    """Maps over the grid: one column for each layer, the image before them.
+
+    The first rows have the mean absolute value of hidden and memory vectors, the others the hidden
+    values of the neurons that differ most from place to place.
+
+    Args:
+        network: what looks.
+        image: ``[height, width]``, from 0 to 255.
+        given: the same as the network reads it, ``[1, channels, height, width]``.
+    """
+    layers = network.layers(given)
+    kinds = ["hidden", *(["memory"] if layers[-1].memory is not None else [])]
+    rows = len(kinds) + NEURONS
+    figure = Figure(figsize=(1.6 * (1 + len(layers)), 1.5 * rows), layout="constrained")
+    panels = figure.subplots(rows, 1 + len(layers), squeeze=False)
+    for axes in panels[:, 0]:
+        axes.set_axis_off()
+    panels[0, 0].set_axis_on()
+    panels[0, 0].imshow(image, cmap="gray_r", vmin=0, vmax=255)
+    panels[0, 0].set_title(f"taken for {int(network(given).argmax())}", fontsize=8)
+    swept = isinstance(network, ImageGridLSTM | ImageMultidimensionalLSTM)
+    for k, state in enumerate(layers):
+        arrow = f" {ARROWS[CORNERS[k % len(CORNERS)]]}" if swept else ""
+        panels[0, k + 1].set_title(f"layer {k + 1}{arrow}", fontsize=8)
+        for row, kind in enumerate(kinds):
+            vectors = getattr(state, kind)[0]
+            _show(panels[row, k + 1], vectors.abs().mean(-1))
+        hidden = state.hidden[0]
+        for row, neuron in enumerate(most_varied(hidden, NEURONS), len(kinds)):
+            _show(panels[row, k + 1], hidden[..., neuron], signed=True)
+            panels[row, k + 1].set_xlabel(f"neuron {neuron}", fontsize=6)
+    for row, kind in enumerate(kinds):
+        panels[row, 1].set_ylabel(f"mean |{kind}|", fontsize=8)
+    for axes in panels.flatten():
+        axes.set_xticks([])
+        axes.set_yticks([])
+    return figure
+
+
+def _show(axes: Axes, values: Tensor, *, signed: bool = False) -> None:
+    most = max(float(values.abs().max()), 1e-9)
+    colours, least = ("RdBu_r", -most) if signed else ("viridis", 0.0)
+    axes.imshow(values.numpy(), cmap=colours, vmin=least, vmax=most)

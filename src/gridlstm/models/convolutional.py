@@ -1,0 +1,79 @@
+"""A small convolutional network, of the kind that most results on MNIST were obtained with."""
+
+from functools import partial
+
+from torch import Tensor, nn
+from typing_extensions import Unpack
+
+from gridlstm.checks import check_positive
+from gridlstm.models.image_network import ImageNetwork, ImageOptions
+from gridlstm.state import State
+
+__all__ = ["ConvolutionalNetwork"]
+
+
+class ConvolutionalNetwork(ImageNetwork):
+    """Layers of two 3 × 3 convolutions with ReLUs and a maximum over patches.
+
+    Args:
+        image_size: height and width of an image, or one number for both.
+        hidden_size: channels of the first layer; each further one has twice as many.
+        num_layers: the number of layers.
+        patch_size: positions along each axis of which a layer keeps the maximum; its power with
+            ``num_layers`` divides height and width.
+        options: any further argument of :class:`ImageNetwork`, as for :class:`ImageGridLSTM`.
+
+    Variables:
+        convolutions.K: the two convolutions of layer K and what follows each.
+
+    Raises:
+        TypeError: if an argument is of the wrong type.
+        ValueError: if a number is not positive or the patches do not divide the image.
+
+    >>> import torch
+    >>> net = ConvolutionalNetwork(28, 8, relu_size=16)
+    >>> images = torch.rand(5, 1, 28, 28)
+    >>> net(images).shape, net.features(images).shape
+    (torch.Size([5, 10]), torch.Size([5, 7, 7, 16]))
+    """
+
+    def __init__(
+        self,
+        image_size: int | tuple[int, int],
+        hidden_size: int = 32,
+        num_layers: int = 2,
+        *,
+        patch_size: int = 2,
+        **options: Unpack[ImageOptions],
+    ) -> None:
+        check_positive("num_layers", num_layers)
+        widths = [hidden_size * 2**number for number in range(num_layers)]
+        super().__init__(
+            image_size,
+            hidden_size,
+            num_layers,
+            patch_size,
+            shrinks=True,
+            parts=2 ** (num_layers - 1),
+            **options,
+        )
+        device, dtype = options.get("device"), options.get("dtype")
+        convolve = partial(nn.Conv2d, kernel_size=3, padding=1, device=device, dtype=dtype)
+        self.convolutions = nn.ModuleList(
+            nn.Sequential(
+                convolve(before, after),
+                nn.ReLU(),
+                convolve(after, after),
+                nn.ReLU(),
+                nn.MaxPool2d(patch_size),
+            )
+            for before, after in zip([self.channels, *widths], widths, strict=False)
+        )
+
+    def sweep(self, images: Tensor) -> list[State]:
+        """What each layer keeps, ``[batch, rows, columns, channels]``."""
+        found = []
+        for layer in self.convolutions:
+            images = layer(images)
+            found.append(State(images.permute(0, 2, 3, 1)))
+        return found

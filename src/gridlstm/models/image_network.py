@@ -1,0 +1,201 @@
+"""What networks on images share: patches, the door, and a classifier on top of their features."""
+
+from abc import ABC, abstractmethod
+from typing import TypedDict
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gridlstm.checks import check_positive, check_tensor
+from gridlstm.models.projection import read
+from gridlstm.state import State
+
+__all__ = ["CORNERS", "ImageNetwork", "ImageOptions", "cut_patches"]
+
+CORNERS = ((False, False), (False, True), (True, True), (True, False))
+"""For each corner in turn, whether a sweep from it travels against the rows and against the columns."""
+
+
+def cut_patches(images: Tensor, size: int) -> Tensor:
+    """Non-overlapping patches, linearized: ``[batch, rows, columns, channels · size · size]``.
+
+    Args:
+        images: ``[batch, channels, height, width]``, height and width multiples of ``size``.
+        size: pixels of a patch, along each axis.
+
+    >>> image = torch.arange(16).view(1, 1, 4, 4)
+    >>> cut_patches(image, 2)[0, 0, 1]
+    tensor([2, 3, 6, 7])
+    """
+    cut = images.unfold(2, size, size).unfold(3, size, size)
+    return cut.permute(0, 2, 3, 1, 4, 5).flatten(3)
+
+
+class ImageOptions(TypedDict, total=False):
+    """The arguments of :class:`ImageNetwork` that networks hand on to it."""
+
+    channels: int
+    num_classes: int
+    relu_size: int
+    device: torch.device | str | None
+    dtype: torch.dtype | None
+
+
+class ImageNetwork(nn.Module, ABC):
+    """Layers of maps over an image; a layer of ReLUs and scores on top of the last (appendix).
+
+    A map has a vector at each of ``rows × columns`` positions. All of the last map's vectors are
+    concatenated and classified; nothing is pooled on the way there but what a network pools itself.
+
+    Args:
+        image_size: height and width of an image, or one number for both.
+        hidden_size: the width of a layer.
+        num_layers: the number of layers.
+        patch_size: pixels of a patch along each axis.
+        shrinks: whether every layer makes one position of such a patch, or only the first.
+        parts: how many times ``hidden_size`` a vector of the last map is long.
+        channels: values of a pixel.
+        num_classes: how many classes there are.
+        relu_size: units of the layer of ReLUs.
+        device: where the parameters live.
+        dtype: the dtype of the parameters.
+
+    Variables:
+        relu.weight: ``[relu, rows · columns · features]``.
+        scores.weight: ``[classes, relu]``.
+
+    Attributes:
+        feature_size: the length of a vector of :meth:`features`.
+
+    Raises:
+        TypeError: if an argument is of the wrong type.
+        ValueError: if a number is not positive or the patches do not divide the image.
+    """
+
+    def __init__(
+        self,
+        image_size: int | tuple[int, int],
+        hidden_size: int,
+        num_layers: int,
+        patch_size: int,
+        *,
+        shrinks: bool,
+        parts: int,
+        channels: int = 1,
+        num_classes: int = 10,
+        relu_size: int = 4096,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        height, width = _check_image_size(image_size)
+        check_positive("hidden_size", hidden_size)
+        check_positive("num_layers", num_layers)
+        check_positive("patch_size", patch_size)
+        check_positive("channels", channels)
+        check_positive("num_classes", num_classes)
+        check_positive("relu_size", relu_size)
+        self.image_size = (height, width)
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.patch_size = patch_size
+        self.shrinks = shrinks
+        self.feature_size = parts * hidden_size
+        self.channels = channels
+        self.num_classes = num_classes
+        self.relu_size = relu_size
+        self._check_divided("image_size", height, width)
+        positions = (height // self.scale) * (width // self.scale)
+        self.relu = nn.Linear(positions * self.feature_size, relu_size, device=device, dtype=dtype)
+        self.scores = nn.Linear(relu_size, num_classes, device=device, dtype=dtype)
+        self._reset_classifier()
+
+    @property
+    def scale(self) -> int:
+        """Pixels of a position of the last map, along each axis."""
+        return int(self.patch_size ** (self.num_layers if self.shrinks else 1))
+
+    @torch.no_grad()
+    def _reset_classifier(self) -> None:
+        """He-uniform weights before the ReLUs, Glorot-uniform ones after them; no biases."""
+        nn.init.kaiming_uniform_(self.relu.weight, nonlinearity="relu")
+        nn.init.xavier_uniform_(self.scores.weight)
+        for layer in (self.relu, self.scores):
+            layer.bias.zero_()
+
+    @abstractmethod
+    def sweep(self, images: Tensor) -> list[State]:
+        """The maps of all layers, of images that have been checked."""
+
+    def layers(self, images: Tensor) -> list[State]:
+        """The map of each layer, from the first to the last.
+
+        Args:
+            images: ``[batch, channels, height, width]``, of any height and width that the patches
+                divide.
+
+        Returns:
+            For each layer its hidden vectors, and its memory vectors where it has cells along depth,
+            each ``[batch, rows, columns, ...]``.
+
+        Raises:
+            TypeError: if the images are no tensor or of another dtype than the parameters.
+            ValueError: if their shape is wrong.
+        """
+        check_tensor("images", images, ["batch", self.channels, "height", "width"], self.relu.weight)
+        self._check_divided("images", *images.shape[2:])
+        return self.sweep(images)
+
+    def features(self, images: Tensor) -> Tensor:
+        """The last layer's vectors, hidden and memory side by side: a backbone.
+
+        Args:
+            images: as in :meth:`layers`, not necessarily of the size that is classified.
+
+        Returns:
+            ``[batch, rows, columns, feature_size]``.
+
+        Raises:
+            TypeError, ValueError: as in :meth:`layers`.
+        """
+        return read(self.layers(images)[-1], "both")
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The scores of the classes, of which a softmax makes probabilities.
+
+        Args:
+            images: ``[batch, channels, *image_size]``.
+
+        Returns:
+            ``[batch, num_classes]``.
+
+        Raises:
+            TypeError: if the images are no tensor or of another dtype than the parameters.
+            ValueError: if their shape is wrong.
+        """
+        check_tensor("images", images, ["batch", self.channels, *self.image_size], self.relu.weight)
+        scores: Tensor = self.scores(F.relu(self.relu(self.features(images).flatten(1))))
+        return scores
+
+    def extra_repr(self) -> str:
+        """The arguments that the parts do not show."""
+        height, width = self.image_size
+        return f"{height} × {width}, patch_size={self.patch_size}"
+
+    def _check_divided(self, name: str, *sizes: int) -> None:
+        if any(size < 1 or size % self.scale for size in sizes):
+            power = f" to the power of num_layers {self.num_layers}" if self.shrinks else ""
+            raise ValueError(
+                f"{name}: expected height and width to be multiples of patch_size "
+                f"{self.patch_size}{power}, got {' × '.join(map(str, sizes))}"
+            )
+
+
+def _check_image_size(image_size: int | tuple[int, int]) -> tuple[int, int]:
+    sizes = image_size if isinstance(image_size, tuple | list) else (image_size, image_size)
+    if len(sizes) != 2:
+        raise ValueError(f"image_size: expected height and width, got {image_size!r}")
+    for size in sizes:
+        check_positive("image_size", size)
+    return sizes[0], sizes[1]

@@ -1,0 +1,384 @@
+"""The experiment on images: what is learnt from and measured, and the commands as a user runs them."""
+
+import json
+import re
+import shlex
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+from torch.nn import functional as F
+
+from gridlstm.cli import _parse
+from gridlstm.commands.options import Run, Train
+from gridlstm.commands.train import run as train
+from gridlstm.experiments.image_options import IMAGES, Images
+from gridlstm.experiments.images import ImageProblem, as_input, classify, make_network
+from gridlstm.experiments.options import flat, from_flat
+from gridlstm.figures.activations import most_varied
+from gridlstm.figures.digits import count_confusions, draw_confusion, draw_mistakes
+from gridlstm.models.image_grid import ImageGridLSTM
+from gridlstm.training.settings import Training
+
+SMOKE = IMAGES["smoke"]
+NETWORKS = {
+    "untied-grid": SMOKE,
+    "tied-grid": replace(SMOKE, network="tied-grid"),
+    "untied-relu-grid": replace(SMOKE, network="untied-relu-grid", patch=9),
+    "tied-relu-grid": replace(SMOKE, network="tied-relu-grid", patch=9),
+    "multidimensional": replace(SMOKE, network="multidimensional"),
+    "renet": replace(SMOKE, network="renet", patch=2),
+    "convolutional": replace(SMOKE, network="convolutional", patch=2, hidden=4),
+}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_every_network_learns(network: str) -> None:
+    """Some steps on the same few images: the loss falls, so gradients point the right way."""
+    experiment = NETWORKS[network]
+    problem = ImageProblem(replace(experiment, shift=0), None)
+    learner = problem.network()
+    optimizer = torch.optim.Adam(learner.parameters(), 1e-2)
+    losses = []
+    for _ in range(15):
+        optimizer.zero_grad()
+        loss = problem.loss(learner, 0, 32)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[0] < 4
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_networks_are_what_they_are_called() -> None:
+    made = {name: make_network(experiment) for name, experiment in NETWORKS.items()}
+    assert [type(network).__name__ for network in made.values()] == [
+        *["ImageGridLSTM"] * 4,
+        "ImageMultidimensionalLSTM",
+        "ReNet",
+        "ConvolutionalNetwork",
+    ]
+    for name, network in made.items():
+        if isinstance(network, ImageGridLSTM):
+            assert network.tied == name.startswith("tied")
+            assert network.projection.memory == ("relu" not in name)
+    biases = [
+        make_network(replace(SMOKE, forget_bias=value)).stack.layers[0].bias_row[16].item()
+        for value in (None, 3.0)
+    ]
+    assert biases == [1.0, 3.0]
+
+
+def test_the_presets_of_the_paper() -> None:
+    paper = IMAGES["paper"]
+    assert (paper.dataset, paper.network, paper.layers, paper.hidden) == (
+        "mnist",
+        "untied-grid",
+        4,
+        100,
+    )
+    assert (paper.patch, paper.relu, paper.shift, paper.side) == (2, 4096, 4, 28)
+    training = paper.training
+    assert (training.batch, training.optimizer, training.rate, training.schedule) == (
+        128, "adam", 1e-3, "constant",
+    )  # fmt: skip
+    assert Images(network="untied-relu-grid", patch=3, relu=2048).side == 27
+    assert all(preset.dataset == "sample" for preset in (IMAGES["smoke"], IMAGES["small"]))
+
+
+def test_images_are_cropped_and_divided() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (2, 28, 28)).astype(np.uint8)
+    whole, cut = as_input(image, Images()), as_input(image, Images(patch=3))
+    assert (whole.shape, cut.shape) == ((2, 1, 28, 28), (2, 1, 27, 27))
+    assert cut.dtype == torch.float32
+    np.testing.assert_allclose(cut[1, 0], image[1, :27, :27] / 255, rtol=1e-6)
+    narrow = as_input(image, Images(patch=9))
+    torch.testing.assert_close(narrow, cut)
+    middle = as_input(image, Images(patch=12))
+    np.testing.assert_allclose(middle[0, 0], image[0, 2:26, 2:26] / 255, rtol=1e-6)
+
+
+def test_the_loss_is_that_of_the_samples_by_number() -> None:
+    problem = ImageProblem(SMOKE, None)
+    network = problem.network()
+    images, labels = problem._draw(1490, 20)  # Beyond the end of the first epoch.
+    expected = F.cross_entropy(network(as_input(images, SMOKE)), torch.from_numpy(labels))
+    torch.testing.assert_close(problem.loss(network, 1490, 20), expected)
+    halves = [problem.loss(network, 1490, 10).item(), problem.loss(network, 1500, 10).item()]
+    assert expected.item() == pytest.approx(sum(halves) / 2, rel=1e-5)
+
+
+def test_retraining_takes_the_validation_images_too() -> None:
+    first, again = (ImageProblem(replace(SMOKE, retrain=retrain), None) for retrain in (False, True))
+    assert len(first._draw(0, 1500).labels) == 1500
+    for problem, images in ((first, 1500), (again, 1800)):
+        seen = problem._draw(0, 2 * images)
+        counts = np.bincount(seen.labels)
+        assert counts.tolist() == [2 * images // 10] * 10  # Every image twice.
+    assert first.better({"error": 0.1}, {})
+    assert first.better({"error": 0.1}, {"error": 0.1})
+    assert not first.better({"error": 0.2}, {"error": 0.1})
+    assert not again.better({"error": 0.1}, {})
+    assert not first.solved({"error": 0.0})
+
+
+class Oracle(torch.nn.Module):
+    """Knows every image but some, by the sum of its pixels."""
+
+    def __init__(self, images: torch.Tensor, labels: np.ndarray, wrong: int) -> None:
+        super().__init__()
+        self.known = torch.nn.Parameter(images.double().sum((1, 2, 3)))
+        self.labels = torch.from_numpy(labels).clone()
+        self.labels[:wrong] = (self.labels[:wrong] + 1) % 10
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        place = (images.double().sum((1, 2, 3))[:, None] - self.known).abs().argmin(1)
+        return 5 * F.one_hot(self.labels[place], 10).float()
+
+
+def test_errors_are_counted() -> None:
+    problem = ImageProblem(SMOKE, None)
+    test, valid = problem.digits.test, problem.digits.valid
+    oracle = Oracle(as_input(test.images, SMOKE), test.labels, 7)
+    sums = test.images.reshape(500, -1).sum(1, dtype=np.int64)
+    double = sum(int((sums[7:] == own).sum()) for own in sums[:7])
+    assert double == 0, "the oracle tells images apart"
+    found = problem.test(oracle, None, 1)
+    expected = sum(a != b for a, b in zip(_answers(oracle, test.images), test.labels, strict=True))
+    assert found == {"samples": 500, "wrong": expected, "error": expected / 500}
+    assert expected >= 7
+    assert problem.test(oracle, 7, 1) == {"samples": 7, "wrong": 7, "error": 1.0}
+    exact = Oracle(as_input(valid.images, SMOKE), valid.labels, 0)
+    assert problem.evaluate(exact, 1)["error"] < 0.05
+    with pytest.raises(ValueError, match="streams: expected 1 for images, got 2"):
+        problem.test(oracle, None, 2)
+    probabilities = classify(oracle, test.images[:300], SMOKE)
+    np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-5)
+
+
+def _answers(oracle: Oracle, images: np.ndarray) -> list[int]:
+    return [oracle(as_input(image[None], SMOKE)).argmax().item() for image in images]
+
+
+def test_confusions_are_counted() -> None:
+    labels, found = np.array([3, 3, 3, 7, 0]), np.array([3, 5, 5, 7, 0])
+    counts = count_confusions(labels, found, 10)
+    assert (counts[3, 5], counts[3, 3], counts[7, 7], counts.sum()) == (2, 1, 1, 5)
+    figure = draw_confusion(labels, found, 10)
+    assert figure.axes[0].get_title() == "2 of 5 wrong, 40.00%"
+    assert {(t.get_position(), t.get_text()) for t in figure.axes[0].texts} == {
+        ((3, 3), "1"), ((5, 3), "2"), ((7, 7), "1"), ((0, 0), "1"),
+    }  # fmt: skip
+
+
+def test_mistakes_come_surest_first() -> None:
+    images = np.zeros((4, 28, 28), np.uint8)
+    probabilities = np.eye(10, dtype=np.float32)[[1, 2, 3, 4]] * 0.5
+    probabilities[2, 3] = 0.9
+    figure = draw_mistakes(images, np.array([0, 2, 0, 0]), probabilities)
+    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    assert titles == ["0 as 3, 90%", "0 as 1, 50%", "0 as 4, 50%"]
+    none = draw_mistakes(images, np.arange(1, 5), probabilities)
+    assert none.get_suptitle() == "0 of 4 wrong, 0.00%"
+    many = draw_mistakes(np.zeros((200, 28, 28), np.uint8), np.ones(200, int), np.eye(10)[[0] * 200])
+    assert many.get_suptitle() == "200 of 200 wrong, 100.00%; the 96 that it was surest of"
+
+
+def test_the_neurons_that_vary_most() -> None:
+    maps = torch.zeros(4, 5, 6)
+    maps[..., 2] = torch.randn(4, 5)
+    maps[..., 4] = 3 * torch.randn(4, 5)
+    maps[..., 5] = 7.0
+    assert most_varied(maps, 2) == [4, 2]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has learnt a little."""
+    path = tmp_path_factory.mktemp("images") / "run"
+    train(Train(SMOKE, Run(out=path)))
+    return path
+
+
+def picture(folder: Path, number: int) -> tuple[Path, int]:
+    """A test image as a large picture, dark on light."""
+    problem = ImageProblem(SMOKE, None)
+    image = Image.fromarray(255 - problem.digits.test.images[number]).resize((140, 140))
+    image.save(folder / f"{number}.png")
+    return folder / f"{number}.png", int(problem.digits.test.labels[number])
+
+
+def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
+    rows = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    summary = json.loads((trained / "summary.json").read_text())
+    assert summary["best"]["error"] == min(row["error"] for row in rows) < 0.6
+    assert list(json.loads((trained / "config.json").read_text())["data"]) == ["images"]
+    code, output, _ = gridlstm("eval", trained)
+    found = json.loads(output)
+    assert (code, found["samples"]) == (0, 500)
+    assert found["error"] == found["wrong"] / 500
+    assert abs(found["error"] - summary["best"]["error"]) < 0.2
+    for kind in ("curve", "confusion", "mistakes", "activations"):
+        code, output, _ = gridlstm("plot", trained, "--kind", kind, "--out", tmp_path / kind)
+        assert code == 0
+        pixels = matplotlib.image.imread(tmp_path / f"{kind}.png")
+        assert float(np.std(pixels)) > 0.01
+    assert "error 0." in gridlstm("list", "--folder", trained.parent)[1]
+    assert gridlstm("collect", trained, "--out", tmp_path / "kept.json")[0] == 0
+
+
+def test_classify(gridlstm, tmp_path: Path, trained: Path) -> None:
+    pictures = [picture(tmp_path, number) for number in range(30)]
+    code, output, errors = gridlstm("classify", trained, *(path for path, _ in pictures))
+    assert (code, errors) == (0, "")
+    found = [json.loads(line) for line in output.splitlines()]
+    assert [row["image"] for row in found] == [str(path) for path, _ in pictures]
+    assert all(0.1 <= row["probability"] <= 1 for row in found)
+    right = sum(row["class"] == label for row, (_, label) in zip(found, pictures, strict=True))
+    assert right >= 15  # Of ten classes, by a network that has seen them for two seconds.
+
+
+def test_activations_of_any_image(gridlstm, tmp_path: Path, trained: Path) -> None:
+    plot = ("plot", trained, "--kind", "activations", "--out", tmp_path / "a")
+    made = []
+    for given in (3, 4, picture(tmp_path, 3)[0]):
+        assert gridlstm(*plot, "--input", given)[0] == 0
+        made.append((tmp_path / "a.svg").read_bytes())
+    assert made[0] != made[1]
+    for given, message in (
+        (500, "--input: expected a number below 500 or a picture, got 500"),
+        (tmp_path / "none.png", "none.png: expected a PNG or JPEG picture"),
+    ):
+        code, _, errors = gridlstm(*plot, "--input", given)
+        assert (code, message in errors) == (2, True)
+
+
+def test_one_line_says_what_is_wrong(gridlstm, tmp_path: Path, trained: Path) -> None:
+    (tmp_path / "text.png").write_text("no picture")
+    good = picture(tmp_path, 0)[0]
+    other = tmp_path / "parity"
+    assert gridlstm("train", "parity", "--preset", "smoke", "--samples", 15, "--out", other)[0] == 0
+    blank = tmp_path / "blank.png"
+    Image.new("L", (40, 40), 200).save(blank)
+    smoke = ("train", "images", "--preset", "smoke")
+    for arguments, line in (
+        (
+            ("classify", trained, good, tmp_path / "text.png"),
+            "text.png: expected a PNG or JPEG picture",
+        ),
+        (("classify", trained, tmp_path / "none.png"), "none.png: expected a PNG or JPEG picture"),
+        (("classify", trained, blank), "blank.png: expected a digit, got a blank picture"),
+        (("classify", trained), "IMAGE: expected at least one picture, got none"),
+        (("classify",), "IMAGE: expected at least one picture, got none"),
+        (("classify", tmp_path, good), "expected a run, got a place without config.json"),
+        (("classify", other, good), "parity: expected a run of images, got one of parity"),
+        (("plot", other, "--kind", "confusion"), "expected a run of images, got one of parity"),
+        (("plot", trained, trained, "--kind", "mistakes"), "--kind mistakes: expected one run, got 2"),
+        (("plot", trained, other), "expected runs with one measure, got accuracy, error"),
+        (("plot", trained, "--kind", "depth"), "expected runs with an accuracy"),
+        (("eval", trained, "--streams", 2), "streams: expected 1 for images, got 2"),
+        ((*smoke, "--patch", 29), "patch: expected at most 28, got 29"),
+        ((*smoke, "--patch", 0), "patch: expected at least 1, got 0"),
+        ((*smoke, "--shift", 28), "shift: expected 0 to 27, got 28"),
+        (
+            (*smoke, "--network", "renet", "--patch", 2, "--layers", 3),
+            "layers: expected patch 2 to the power of layers to divide 28 pixels for renet, got 3",
+        ),
+        ((*smoke, "--network", "cnn"), "'cnn'"),
+        ((*smoke, "--dataset", "mnist", "--data", tmp_path / "none"), "data: expected a folder"),
+    ):
+        code, output, errors = gridlstm(*arguments)
+        assert (code, output, errors.count("\n")) == (2, "", 1), (arguments, errors)
+        assert line in errors
+
+
+def test_the_network_that_comes_with_the_package(
+    gridlstm, tmp_path: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one, a line says so; with one, no run has to be named."""
+    monkeypatch.setattr("gridlstm.commands.load.files", lambda package: tmp_path)
+    path, _ = picture(tmp_path, 0)
+    code, _, errors = gridlstm("classify", path)
+    assert code == 2
+    assert errors == (
+        "gridlstm classify: RUN: expected one, because no network for images comes with this version\n"
+    )
+    place = tmp_path / "embedded" / "images"
+    place.mkdir(parents=True)
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(trained / name, place)
+    code, output, _ = gridlstm("classify", path)
+    assert code == 0
+    assert output == gridlstm("classify", trained, path)[1]
+
+
+def test_show(gridlstm) -> None:
+    code, output, _ = gridlstm("train", "images", "--show", 2)
+    lines = output.split("\n")[:-1]
+    assert (code, len(lines)) == (0, 2 * 29)
+    labels = ImageProblem(IMAGES["small"], None)._draw(0, 2).labels
+    assert [lines[0], lines[29]] == [str(label) for label in labels]
+    assert any("@" in line for line in lines[1:29])
+
+
+def test_a_stopped_run_goes_on_bit_for_bit(gridlstm, tmp_path: Path) -> None:
+    options = ("train", "images", "--preset", "smoke", "--evaluate-every", 250)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert gridlstm(*options, "--samples", 1600, "--out", whole)[0] == 0
+    for samples in (200, 850, 1600):  # The last part begins a second epoch.
+        assert gridlstm(*options, "--samples", samples, "--out", parts, "--resume")[0] == 0
+    a, b = (
+        (path / "checkpoints" / "step-32" / "tensors.safetensors").read_bytes()
+        for path in (whole, parts)
+    )
+    assert a == b
+    assert load_file(parts / "best.safetensors")
+
+
+def test_bfloat16_and_retraining(gridlstm, tmp_path: Path) -> None:
+    options = (
+        "--preset",
+        "smoke",
+        "--samples",
+        200,
+        "--bfloat16",
+        "--retrain",
+        "--network",
+        "tied-grid",
+    )
+    assert gridlstm("train", "images", *options, "--out", tmp_path / "run")[0] == 0
+    assert not (tmp_path / "run" / "best.safetensors").exists()
+    assert gridlstm("eval", tmp_path / "run", "--samples", 50)[0] == 0
+
+
+def test_the_code_of_the_documentation_runs() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "images.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    exec("\n".join(blocks), names)
+    net, images = names["net"], names["images"]
+    assert net(images).shape == (8, 10)  # type: ignore[operator]
+
+
+def test_the_commands_of_the_documentation_are_understood() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "images.md").read_text()
+    lines = re.findall(r"^gridlstm (.*?)(?: +#.*)?$", text, re.MULTILINE)
+    asked = [_parse(shlex.split(line)) for line in lines]
+    trained = [options.experiment for options in asked if isinstance(options, Train)]
+    assert (len(asked), len(trained)) == (10, 7)
+    assert [experiment.network for experiment in trained[2:]] == [
+        "untied-grid", "untied-relu-grid", "multidimensional", "renet", "convolutional",
+    ]  # fmt: skip
+
+
+def test_options_survive_the_run_directory() -> None:
+    for experiment in (*IMAGES.values(), Images(forget_bias=2.0, training=Training(seed=3))):
+        assert from_flat("images", json.loads(json.dumps(flat(experiment)))) == experiment
