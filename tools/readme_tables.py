@@ -67,6 +67,15 @@ PAPER = {
     ("parity", 50, "tied-relu"): "not solved from 35 bits on",
 }
 """What the paper reports, by experiment, size and network."""
+IMAGE_NETWORKS = {
+    "untied-grid": "3-LSTM",
+    "tied-grid": "3-LSTM, tied",
+    "untied-relu-grid": "3-LSTM with ReLU depth",
+    "tied-relu-grid": "3-LSTM with ReLU depth, tied",
+    "multidimensional": "Multidimensional LSTM",
+    "renet": "ReNet",
+    "convolutional": "convolutional network",
+}
 UNITS = {"memorization": "symbols", "addition": "digits", "parity": "bits"}
 
 
@@ -173,6 +182,60 @@ def characters() -> str:
     return markdown([*titles, "validation bits", "test bits", "characters of test"], [*rows, paper])
 
 
+def translation() -> str:
+    """Networks on the same sentences, alone and together; the paper's beside them, on others."""
+    rows = []
+    for run in collected("translation-*.json"):
+        options, summary = run["options"], run["summary"]
+        for found in (run["evaluation"], run["ensemble"]):
+            if found is None:
+                continue
+            together = 1 + len(found.get("ensemble", ()))
+            rows.append(
+                [
+                    options["network"] + (f", {together} models" if together > 1 else ""),
+                    f"{options['layers']} x {options['hidden']}",
+                    f"{together * summary['parameters'] / 1e6:.1f} M",
+                    f"{together * summary['samples'] / 1000:,.0f} K",
+                    f"{found['perplexity']:.1f}",
+                    f"{found['bleu 1']:.1f}",
+                    f"{found['bleu all']:.1f}",
+                    f"{1000 * found['seconds a sentence']:.0f}",
+                ]
+            )
+    paper = [  # Figure 8
+        ["BTEC: 3-LSTM of the paper, 7 models", "2 x 450", "", "", "", "42.4", "60.2 (15)", ""],
+        ["BTEC: CDEC, phrase-based", "", "", "", "", "41", "58.9 (15)", ""],
+        ["BTEC: DGLSTM with attention", "", "", "", "", "34.5", "", ""],
+    ]
+    titles = ["network", "layers x d", "parameters", "pairs read", "perplexity"]
+    return markdown([*titles, "BLEU 1", "BLEU all", "ms a sentence, beam 20"], [*rows, *paper])
+
+
+def images() -> str:
+    """Networks on MNIST after the same number of epochs, the paper's beside them."""
+    rows = []
+    for run in collected("images-*.json"):
+        options, summary, found = run["options"], run["summary"], run["evaluation"]
+        rows.append(
+            [
+                IMAGE_NETWORKS[options["network"]],
+                f"{options['layers']} x {options['hidden']}, {options['patch']}, {options['relu']}",
+                f"{summary['parameters'] / 1e6:.2f} M",
+                f"{summary['samples'] / (60_000 if options['retrain'] else 50_000):.0f}",
+                f"{summary['seconds'] / 60:.0f}",
+                "" if options["retrain"] else f"{100 * summary['best']['error']:.2f} %",
+                f"{100 * found['error']:.2f} %",
+            ]
+        )
+    paper = [  # Figure 12
+        ["3-LSTM of the paper", "4 x 100, 2, 4096", "", "", "", "", "0.32 %"],
+        ["3-LSTM with ReLU depth of the paper", "4 x 100, 3, 2048", "", "", "", "", "0.36 %"],
+    ]
+    titles = ["network", "layers x d, patch, ReLUs", "parameters", "epochs", "minutes"]
+    return markdown([*titles, "validation error", "test error"], [*rows, *paper])
+
+
 def generation() -> str:
     """Characters a second on one thread, with and without the stepper."""
     run = json.loads((ROOT / "results" / "bench-generation.json").read_text())
@@ -201,10 +264,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "experiments": experiments,
     "search": search,
     "characters": characters,
+    "translation": translation,
+    "images": images,
     "generation": generation,
 }
 PAGES = {
-    "README.md": ("speed", "experiments", "characters"),
+    "README.md": ("speed", "experiments", "characters", "translation", "images"),
     "docs/experiments.md": ("search",),
     "docs/characters.md": ("generation",),
 }

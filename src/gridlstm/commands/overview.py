@@ -13,11 +13,9 @@ from gridlstm.training.rundir import RunDir, RunError
 
 __all__ = ["collect", "overview"]
 
-MEASURES = ("accuracy", "bits", "perplexity")
-"""What is told of a run: the first of them that it has."""
 POINTS = 200
 """The most rows of a curve that are worth keeping."""
-MEASURES = ("accuracy", "bits", "error")
+MEASURES = ("accuracy", "bits", "perplexity", "error")
 """What is told of a run: the first of these that was measured."""
 
 
@@ -72,13 +70,16 @@ def _kept(run: RunDir) -> dict[str, Any]:
     config, rows = run.config(), run.metrics()
     every = -(-len(rows) // POINTS) or 1
     thinned = [row for k, row in enumerate(rows) if k % every == 0 or k == len(rows) - 1]
-    evaluation = run.path / "evaluation.json"
+    measured = {name: run.path / f"{name}.json" for name in ("evaluation", "ensemble")}
     return {
         "run": run.path.name,
         "experiment": config["experiment"],
         "options": config["options"],
         "sessions": run.sessions(),
         "summary": run.summary(),
-        "evaluation": json.loads(evaluation.read_text()) if evaluation.exists() else None,
+        **{
+            name: json.loads(path.read_text()) if path.exists() else None
+            for name, path in measured.items()
+        },
         "curve": thinned,
     }
