@@ -24,9 +24,9 @@ def newest_cases() -> list[tuple[dict[str, Any], dict[str, Any]]]:
     return list(found.values())
 
 
-def markdown(titles: list[str], rows: list[list[str]]) -> str:
+def markdown(titles: list[str], rows: list[list[str]], *, numbers: bool = True) -> str:
     """A table, numbers to the right."""
-    lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
+    lines = [titles, ["---", *["---:" if numbers else "---"] * (len(titles) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -212,6 +212,37 @@ def translation() -> str:
     return markdown([*titles, "BLEU 1", "BLEU all", "ms a sentence, beam 20"], [*rows, *paper])
 
 
+def translations() -> str:
+    """What the ensemble made of the first test sentences, or one model if there is none."""
+    runs = collected("translation-*.json")
+    found = next(
+        (run[kind] for kind in ("ensemble", "evaluation") for run in runs if run[kind]),
+        {"translations": []},
+    )
+    rows = [[own["source"], own["translation"], own["references"][0]] for own in found["translations"]]
+    return markdown(["Chinese", "translation", "main reference"], rows, numbers=False)
+
+
+def beam_search() -> str:
+    """Ways to search, and how many times longer they take than the fastest."""
+    path = ROOT / "results" / "bench-search.json"
+    if not path.exists():
+        return ""
+    run = json.loads(path.read_text())
+    case, machine = run["case"], run["environment"]["machine"]["processor"]
+    rows = [
+        [way, f"{found['threads']}", f"{seconds / case['sentences']:.2f}", f"{found['ratio'][way]:.1f}"]
+        for found in run["results"]
+        for way, seconds in found["median"].items()
+    ]
+    note = (
+        f"{case['sentences']} sentences of {case['source']} words to {case['target']} each, beam "
+        f"{case['beam']}, d = {case['hidden']}, {case['words']} words; {machine}, commit "
+        f"{run['environment']['commit']}; `results/bench-search.json`."
+    )
+    return f"{markdown(['way', 'threads', 'seconds a sentence', 'ratio'], rows)}\n\n{note}"
+
+
 def images() -> str:
     """Networks on MNIST after the same number of epochs, the paper's beside them."""
     rows = []
@@ -265,6 +296,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "search": search,
     "characters": characters,
     "translation": translation,
+    "translations": translations,
+    "beam search": beam_search,
     "images": images,
     "generation": generation,
 }
@@ -272,6 +305,7 @@ PAGES = {
     "README.md": ("speed", "experiments", "characters", "translation", "images"),
     "docs/experiments.md": ("search",),
     "docs/characters.md": ("generation",),
+    "docs/translation.md": ("beam search", "translations"),
 }
 
 
