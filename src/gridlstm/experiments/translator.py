@@ -86,11 +86,8 @@ class TextTranslator(nn.Module):
         They never have a word that stands for unknown ones.
         """
         rules = Rules(BEGIN, END, banned=(PADDING, BEGIN, UNKNOWN), beam=beam)
-        empty = [place for place, sentence in enumerate(sentences) if not sentence]
-        yield from ((place, "") for place in empty)
-        full = [place for place, sentence in enumerate(sentences) if sentence]
-        for place, found in search_all(self.model, [sentences[place] for place in full], rules):
-            yield full[place], self.target.decode(found.words)
+        for place, found in search_all(self.model, sentences, rules):
+            yield place, self.target.decode(found.words)
 
 
 def make_model(experiment: Translation, source: Language, target: Language) -> TextTranslator:
