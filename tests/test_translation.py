@@ -215,6 +215,21 @@ def test_chunks_stay_in_order(translate, trained: Path, monkeypatch: pytest.Monk
     assert len(whole.splitlines()) == 7
 
 
+def test_translating_stops_with_its_reader(tmp_path: Path, trained: Path) -> None:
+    """Before the second chunk of lines is written, nobody reads any more."""
+    (tmp_path / "in").write_text("你好。\n" * 2 * command.TOGETHER)
+    launch = [sys.executable, "-m", "gridlstm", "translate", str(trained), "--beam", "1"]
+    with (tmp_path / "in").open("rb") as lines:
+        writer = subprocess.Popen(
+            launch, stdin=lines, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+        )
+    assert writer.stdout is not None
+    assert writer.stdout.read(1)
+    writer.stdout.close()
+    _, errors = writer.communicate(timeout=60)
+    assert (writer.returncode, errors) == (0, b"")
+
+
 def test_an_ensemble_translates(translate, trained: Path, other: Path) -> None:
     code, output, _ = translate("你好。\n".encode(), trained, other, "--beam", 2, "--threads", 1)
     assert (code, output.count("\n")) == (0, 1)

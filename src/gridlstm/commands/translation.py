@@ -14,6 +14,7 @@ from torch import nn
 
 from gridlstm.commands.load import Trained, experiment_of, stored
 from gridlstm.commands.options import Eval, Plot, Translate
+from gridlstm.commands.pipes import stop_writing
 from gridlstm.data.vocabulary import BEGIN
 from gridlstm.experiments.options import Translation
 from gridlstm.experiments.translation import TranslationProblem
@@ -64,7 +65,7 @@ def run_translate(options: Translate) -> None:
                 out.write("".join(f"{line}\n" for line in written).encode())
                 out.flush()
     except BrokenPipeError:
-        sys.stderr.close()  # Nothing more is read; Python would complain about the rest.
+        stop_writing()
         return
     except KeyboardInterrupt:
         raise SystemExit(130) from None
