@@ -120,6 +120,8 @@ def test_multi30k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("en", "go? stay!", ["go", "?", "stay", "!"], "Go? Stay!"),
         ("en", "a\u200b\tb & <c>", ["a", "b", "&", "<", "c", ">"], "A b & < c >"),
         ("de", "Das ist z.B. gut.", ["Das", "ist", "z.B.", "gut", "."], "Das ist z.B. gut."),
+        ("de", "Ein „Ja“.", ["Ein", '"', "Ja", '"', "."], 'Ein "Ja".'),
+        ("de", "Ein ‚Ja‘.", ["Ein", "'", "Ja", "'", "."], "Ein 'Ja'."),
         ("zh", "我 爱 New York。", ["我", "爱", "New", "York", "。"], "我爱New York。"),
         ("zh", "12月", ["1", "2", "月"], "12月"),
         ("en", " \u200b", [], ""),
