@@ -20,6 +20,7 @@ from gridlstm.commands.translation import load_translator
 from gridlstm.data.files import DataError
 from gridlstm.data.parallel import Parallel
 from gridlstm.data.vocabulary import BEGIN, END, MARKS, UNKNOWN
+from gridlstm.experiments import translation
 from gridlstm.experiments.bleu import bleu
 from gridlstm.experiments.options import EXPERIMENTS, Translation, flat, from_flat
 from gridlstm.experiments.translation import TranslationProblem, measure
@@ -101,6 +102,25 @@ def test_loss_and_perplexity_are_those_of_the_words(tmp_path: Path) -> None:
     assert problem.loss(network, 4, 4).item() == pytest.approx(nats / words, rel=1e-5)
     found = measure(network, [problem.pairs[place] for place in places])
     assert found == {"perplexity": pytest.approx(np.exp(nats / words)), "sentences": 4, "words": words}
+
+
+def test_long_sentences_are_measured_few_at_a_time() -> None:
+    """What is kept in memory depends on the longest pair, and not on how many there are."""
+    areas = []
+
+    class Counting(Reencoder):
+        def score(self, source: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor):
+            areas.append(len(source) * source.shape[1] * target.shape[1])
+            return torch.zeros(*target.shape, self.target_words)
+
+    pairs = [([4] * size, [4] * size) for size in (300, 3, 200, 200, 2, 120, 120, 120, 120, 120)]
+    found = measure(Counting(6, 6, 2), pairs)
+    assert found["perplexity"] == pytest.approx(6)
+    assert sorted(areas)[-1] == 300 * 301  # Alone: it cannot be made smaller.
+    assert all(area <= translation.BLOCKS for area in sorted(areas)[:-1])
+    areas.clear()
+    measure(Counting(6, 6, 2), [([4] * 20, [4] * 20)] * 120)
+    assert areas == [50 * 20 * 21] * 2 + [20 * 20 * 21]
 
 
 @pytest.mark.parametrize("network", ["reencoder", "attention", "depth-gated"])
