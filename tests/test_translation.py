@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from gridlstm import AttentionTranslator, Reencoder
 from gridlstm.commands import translation as command
+from gridlstm.commands.options import Plot
 from gridlstm.commands.translation import load_translator
 from gridlstm.data.files import DataError
 from gridlstm.data.parallel import Parallel
@@ -328,11 +329,29 @@ def test_alignment(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None
     assert (code, "--kind alignment: expected one run, got 2" in errors) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("network", "layers", "titles"),
+    [
+        ("reencoder", 2, ["layer 1", "layer 2"]),
+        ("reencoder", 1, ["layer 1"]),
+        ("attention", 1, ["attention"]),
+    ],
+)
+def test_a_picture_says_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, network: str, layers: int, titles: list[str]
+) -> None:
+    model = TranslationProblem(small(tmp_path, network, layers=layers), None).network().eval()
+    monkeypatch.setattr(command, "load_translator", lambda run: model)
+    asked = Plot((tmp_path,), "alignment", source="der Hund .", target="the dog .")
+    figure = command.alignment(RunDir(tmp_path), asked)
+    assert [axes.get_title() for axes in figure.axes if axes.get_title()] == titles
+
+
 def test_words_are_shown_in_a_font_that_has_them(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def labels() -> list[str]:
-        figure = draw_alignment(np.ones((2, 2, 1), np.float32), ["你a"], ["hi", "(end)"])
+        figure = draw_alignment(np.ones((2, 2, 1), np.float32), ["1", "2"], ["你a"], ["hi", "(end)"])
         shown = figure.axes[0]
         return [t.get_text() for t in [*shown.get_xticklabels(), *shown.get_yticklabels()]]
 

@@ -26,6 +26,7 @@ from gridlstm.experiments.translator import (
     read_languages,
 )
 from gridlstm.figures.alignment import draw_alignment
+from gridlstm.models.attention import AttentionTranslator
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.weights import load_weights
 
@@ -124,7 +125,10 @@ def alignment(run: RunDir, options: Plot) -> Figure:
     target = _words("target", given["target"], translator.target)
     read = torch.tensor([[BEGIN, *translator.target.vocabulary.encode(target)]])
     maps = translator.model.align(torch.tensor([numbers]), read)[:, 0]
-    return draw_alignment(maps.numpy(), source, [*target, "(end)"])
+    titles = [f"layer {number}" for number in range(1, len(maps) + 1)]
+    if isinstance(translator.model, AttentionTranslator):
+        titles = ["attention"]
+    return draw_alignment(maps.numpy(), titles, source, [*target, "(end)"])
 
 
 def _words(name: str, sentence: str | None, language: Language) -> list[str]:
