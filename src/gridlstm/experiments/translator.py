@@ -16,7 +16,7 @@ from gridlstm.models.reencoder import Reencoder
 from gridlstm.models.search import Rules, search_all
 from gridlstm.models.translator import Ensemble, Translator
 
-__all__ = ["Language", "TextTranslator", "join_up", "make_model"]
+__all__ = ["Language", "TextTranslator", "join_up", "make_model", "read_languages"]
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ def join_up(translators: Sequence[TextTranslator]) -> TextTranslator:
         ValueError: if they do not have the same languages, cut the same way and of the same words.
     """
     first = translators[0]
-    for other in translators[1:]:
+    for number, other in enumerate(translators[1:], 2):
         if not torch.equal(first.languages, other.languages):
-            raise ValueError("expected runs with the same languages and words, got others")
+            raise ValueError(f"run {number}: expected the languages and words of the first, got others")
     if len(translators) == 1:
         return first
     return TextTranslator(first.source, first.target, Ensemble([t.model for t in translators])).eval()
