@@ -25,7 +25,7 @@ from gridlstm.experiments import translation
 from gridlstm.experiments.bleu import bleu
 from gridlstm.experiments.options import EXPERIMENTS, Translation, flat, from_flat
 from gridlstm.experiments.translation import TranslationProblem, measure
-from gridlstm.experiments.translator import join_up, make_model, read_languages
+from gridlstm.experiments.translator import TextTranslator, join_up, make_model, read_languages
 from gridlstm.figures import alignment
 from gridlstm.figures.alignment import draw_alignment
 from gridlstm.training.rundir import RunDir
@@ -234,6 +234,29 @@ def test_chunks_stay_in_order(translate, trained: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(command, "TOGETHER", 2)
     assert translate(given, trained, "--beam", 2)[1] == whole
     assert len(whole.splitlines()) == 7
+
+
+class Terminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_each_line_is_answered_until_it_is_interrupted(
+    gridlstm, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = io.BytesIO("你好。\n\n再见。\n".encode())
+    answers = iter(["Hello.", ""])
+
+    def answer(self, sentences, beam):
+        assert len(sentences) == 1
+        sentence = next(answers, None)
+        if sentence is None:
+            raise KeyboardInterrupt
+        return [(0, sentence)]
+
+    monkeypatch.setattr(sys, "stdin", Terminal(lines))
+    monkeypatch.setattr(TextTranslator, "translate", answer)
+    assert gridlstm("translate", trained) == (130, "Hello.\n\n", "")
 
 
 def test_translating_stops_with_its_reader(tmp_path: Path, trained: Path) -> None:
