@@ -190,6 +190,17 @@ def test_memory_is_bounded_by_the_longest_sentence() -> None:
 def test_a_beam_has_a_place() -> None:
     with pytest.raises(ValueError, match="beam: expected at least 1, got 0"):
         beam_search(model(0), torch.zeros(1, 2).long(), torch.tensor([2]), PLAIN._replace(beam=0))
+    with pytest.raises(ValueError, match="beam: expected at least 1, got 0"):
+        list(search_all(model(0), [[1, 2]], PLAIN._replace(beam=0)))
+
+
+def test_no_words_are_translated_as_none() -> None:
+    translator, rules = model(0), PLAIN._replace(beam=2)
+    found = dict(search_all(translator, [[], [1, 2], [], [3]], rules))
+    assert found[0] == found[2] == ([], 0.0)
+    alone = dict(search_all(translator, [[1, 2], [3]], rules))
+    assert (found[1], found[3]) == (alone[0], alone[1])
+    assert list(search_all(translator, [[]], rules)) == [(0, ([], 0.0))]
 
 
 def test_ways_to_search_are_compared(gridlstm, tmp_path: Path) -> None:

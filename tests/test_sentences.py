@@ -31,7 +31,10 @@ def test_a_table_and_plain_files_say_the_same(tmp_path: Path) -> None:
     assert read_pairs(table) == expected
     assert read_pairs(plain) == expected
     # A line can have what Python takes for the end of one.
-    assert read_pairs(write(tmp_path, odd="a\u2028b\tc\x85d\n")) == [Pair("a\u2028b", ("c\x85d",))]
+    odd = Pair("a\u2028b", ("c\x85d", "e\rf"))
+    assert read_pairs(write(tmp_path, odd="a\u2028b\tc\x85d\te\rf\r\n")) == [odd]
+    marked = write(tmp_path, a="\ufeffeins\nzwei\n", b="\ufeffone\ntwo\n", c="\ufeffan one\n\n")
+    assert read_pairs(marked) == expected
 
 
 @pytest.mark.parametrize(
@@ -117,6 +120,8 @@ def test_multi30k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("en", "go? stay!", ["go", "?", "stay", "!"], "Go? Stay!"),
         ("en", "a\u200b\tb & <c>", ["a", "b", "&", "<", "c", ">"], "A b & < c >"),
         ("de", "Das ist z.B. gut.", ["Das", "ist", "z.B.", "gut", "."], "Das ist z.B. gut."),
+        ("de", "Ein „Ja“.", ["Ein", '"', "Ja", '"', "."], 'Ein "Ja".'),
+        ("de", "Ein ‚Ja‘.", ["Ein", "'", "Ja", "'", "."], "Ein 'Ja'."),
         ("zh", "我 爱 New York。", ["我", "爱", "New", "York", "。"], "我爱New York。"),
         ("zh", "12月", ["1", "2", "月"], "12月"),
         ("en", " \u200b", [], ""),

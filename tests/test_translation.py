@@ -16,14 +16,16 @@ from torch.nn import functional as F
 
 from gridlstm import AttentionTranslator, Reencoder
 from gridlstm.commands import translation as command
+from gridlstm.commands.options import Plot
 from gridlstm.commands.translation import load_translator
 from gridlstm.data.files import DataError
 from gridlstm.data.parallel import Parallel
 from gridlstm.data.vocabulary import BEGIN, END, MARKS, UNKNOWN
+from gridlstm.experiments import translation
 from gridlstm.experiments.bleu import bleu
 from gridlstm.experiments.options import EXPERIMENTS, Translation, flat, from_flat
 from gridlstm.experiments.translation import TranslationProblem, measure
-from gridlstm.experiments.translator import join_up, make_model, read_languages
+from gridlstm.experiments.translator import TextTranslator, join_up, make_model, read_languages
 from gridlstm.figures import alignment
 from gridlstm.figures.alignment import draw_alignment
 from gridlstm.training.rundir import RunDir
@@ -101,6 +103,25 @@ def test_loss_and_perplexity_are_those_of_the_words(tmp_path: Path) -> None:
     assert problem.loss(network, 4, 4).item() == pytest.approx(nats / words, rel=1e-5)
     found = measure(network, [problem.pairs[place] for place in places])
     assert found == {"perplexity": pytest.approx(np.exp(nats / words)), "sentences": 4, "words": words}
+
+
+def test_long_sentences_are_measured_few_at_a_time() -> None:
+    """What is kept in memory depends on the longest pair, and not on how many there are."""
+    areas = []
+
+    class Counting(Reencoder):
+        def score(self, source: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor):
+            areas.append(len(source) * source.shape[1] * target.shape[1])
+            return torch.zeros(*target.shape, self.target_words)
+
+    pairs = [([4] * size, [4] * size) for size in (300, 3, 200, 200, 2, 120, 120, 120, 120, 120)]
+    found = measure(Counting(6, 6, 2), pairs)
+    assert found["perplexity"] == pytest.approx(6)
+    assert sorted(areas)[-1] == 300 * 301  # Alone: it cannot be made smaller.
+    assert all(area <= translation.BLOCKS for area in sorted(areas)[:-1])
+    areas.clear()
+    measure(Counting(6, 6, 2), [([4] * 20, [4] * 20)] * 120)
+    assert areas == [50 * 20 * 21] * 2 + [20 * 20 * 21]
 
 
 @pytest.mark.parametrize("network", ["reencoder", "attention", "depth-gated"])
@@ -215,6 +236,44 @@ def test_chunks_stay_in_order(translate, trained: Path, monkeypatch: pytest.Monk
     assert len(whole.splitlines()) == 7
 
 
+class Terminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_each_line_is_answered_until_it_is_interrupted(
+    gridlstm, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = io.BytesIO("你好。\n\n再见。\n".encode())
+    answers = iter(["Hello.", ""])
+
+    def answer(self, sentences, beam):
+        assert len(sentences) == 1
+        sentence = next(answers, None)
+        if sentence is None:
+            raise KeyboardInterrupt
+        return [(0, sentence)]
+
+    monkeypatch.setattr(sys, "stdin", Terminal(lines))
+    monkeypatch.setattr(TextTranslator, "translate", answer)
+    assert gridlstm("translate", trained) == (130, "Hello.\n\n", "")
+
+
+def test_translating_stops_with_its_reader(tmp_path: Path, trained: Path) -> None:
+    """Before the second chunk of lines is written, nobody reads any more."""
+    (tmp_path / "in").write_text("你好。\n" * 2 * command.TOGETHER)
+    launch = [sys.executable, "-m", "gridlstm", "translate", str(trained), "--beam", "1"]
+    with (tmp_path / "in").open("rb") as lines:
+        writer = subprocess.Popen(
+            launch, stdin=lines, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+        )
+    assert writer.stdout is not None
+    assert writer.stdout.read(1)
+    writer.stdout.close()
+    _, errors = writer.communicate(timeout=60)
+    assert (writer.returncode, errors) == (0, b"")
+
+
 def test_an_ensemble_translates(translate, trained: Path, other: Path) -> None:
     code, output, _ = translate("你好。\n".encode(), trained, other, "--beam", 2, "--threads", 1)
     assert (code, output.count("\n")) == (0, 1)
@@ -263,8 +322,9 @@ def test_languages_that_differ_make_no_ensemble(tmp_path: Path) -> None:
         TranslationProblem(small(tmp_path, train=files), None)
         for files in ((str(tmp_path / "t.tsv"),), (str(tmp_path / "other.tsv"),))
     ]
-    with pytest.raises(ValueError, match="expected runs with the same languages and words, got others"):
-        join_up([problem.network() for problem in problems])
+    same, other = (problem.network() for problem in problems)
+    with pytest.raises(ValueError, match="run 3: expected the languages and words of the first, got"):
+        join_up([same, same, other])
 
 
 def test_languages_are_kept_with_the_weights(tmp_path: Path, trained: Path) -> None:
@@ -293,11 +353,29 @@ def test_alignment(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None
     assert (code, "--kind alignment: expected one run, got 2" in errors) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("network", "layers", "titles"),
+    [
+        ("reencoder", 2, ["layer 1", "layer 2"]),
+        ("reencoder", 1, ["layer 1"]),
+        ("attention", 1, ["attention"]),
+    ],
+)
+def test_a_picture_says_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, network: str, layers: int, titles: list[str]
+) -> None:
+    model = TranslationProblem(small(tmp_path, network, layers=layers), None).network().eval()
+    monkeypatch.setattr(command, "load_translator", lambda run: model)
+    asked = Plot((tmp_path,), "alignment", source="der Hund .", target="the dog .")
+    figure = command.alignment(RunDir(tmp_path), asked)
+    assert [axes.get_title() for axes in figure.axes if axes.get_title()] == titles
+
+
 def test_words_are_shown_in_a_font_that_has_them(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def labels() -> list[str]:
-        figure = draw_alignment(np.ones((2, 2, 1), np.float32), ["你a"], ["hi", "(end)"])
+        figure = draw_alignment(np.ones((2, 2, 1), np.float32), ["1", "2"], ["你a"], ["hi", "(end)"])
         shown = figure.axes[0]
         return [t.get_text() for t in [*shown.get_xticklabels(), *shown.get_yticklabels()]]
 

@@ -1,6 +1,5 @@
 """The commands ``gridlstm generate`` and ``gridlstm score``."""
 
-import os
 import sys
 import time
 from itertools import islice
@@ -10,6 +9,7 @@ from rich.console import Console
 
 from gridlstm.commands.load import experiment_of, open_run, stored
 from gridlstm.commands.options import Generate, Score
+from gridlstm.commands.pipes import stop_writing
 from gridlstm.data.text import encode, map_file
 from gridlstm.experiments.characters import make_model, measure
 from gridlstm.experiments.options import Characters
@@ -53,8 +53,8 @@ def run_generate(options: Generate) -> None:
     except KeyboardInterrupt:
         out.write(b"\n")
         out.flush()
-    except BrokenPipeError:  # Nobody reads any more; Python would complain when it flushes the rest.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        stop_writing()
         return
     if console.is_terminal:
         speed = written / (time.perf_counter() - started)

@@ -77,7 +77,8 @@ class Eval:
     """The run's directory."""
     samples: int | None = None
     """How many held-out samples to take, none of which an evaluation in training has looked at: 1000
-    unless given. Of a text, how many characters, and of images, how many: all unless given."""
+    unless given. Of a text, how many characters, and of images and sentences, how many: all unless
+    given."""
     streams: int = 1
     """Of a text: read it as so many pieces side by side, which is faster. The paper reads one."""
     ensemble: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN")] = ()

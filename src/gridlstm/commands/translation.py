@@ -14,6 +14,7 @@ from torch import nn
 
 from gridlstm.commands.load import Trained, experiment_of, stored
 from gridlstm.commands.options import Eval, Plot, Translate
+from gridlstm.commands.pipes import stop_writing
 from gridlstm.data.vocabulary import BEGIN
 from gridlstm.experiments.options import Translation
 from gridlstm.experiments.translation import TranslationProblem
@@ -25,6 +26,7 @@ from gridlstm.experiments.translator import (
     read_languages,
 )
 from gridlstm.figures.alignment import draw_alignment
+from gridlstm.models.attention import AttentionTranslator
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.weights import load_weights
 
@@ -64,7 +66,7 @@ def run_translate(options: Translate) -> None:
                 out.write("".join(f"{line}\n" for line in written).encode())
                 out.flush()
     except BrokenPipeError:
-        sys.stderr.close()  # Nothing more is read; Python would complain about the rest.
+        stop_writing()
         return
     except KeyboardInterrupt:
         raise SystemExit(130) from None
@@ -123,7 +125,10 @@ def alignment(run: RunDir, options: Plot) -> Figure:
     target = _words("target", given["target"], translator.target)
     read = torch.tensor([[BEGIN, *translator.target.vocabulary.encode(target)]])
     maps = translator.model.align(torch.tensor([numbers]), read)[:, 0]
-    return draw_alignment(maps.numpy(), source, [*target, "(end)"])
+    titles = [f"layer {number}" for number in range(1, len(maps) + 1)]
+    if isinstance(translator.model, AttentionTranslator):
+        titles = ["attention"]
+    return draw_alignment(maps.numpy(), titles, source, [*target, "(end)"])
 
 
 def _words(name: str, sentence: str | None, language: Language) -> list[str]:

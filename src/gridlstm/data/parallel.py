@@ -125,6 +125,7 @@ def read_pairs(files: Sequence[Path]) -> list[Pair]:
         files: one table with a sentence and its translations in each line, separated by tabs; or plain
             files with a sentence in each line, that of the sentences first and then those of their
             translations. A further translation may be missing: nothing between tabs, an empty line.
+            Text is UTF-8, with a byte order mark or without.
 
     Raises:
         DataError: if a file is missing or cannot be read, a line lacks a sentence or its first
@@ -139,7 +140,7 @@ def read_pairs(files: Sequence[Path]) -> list[Pair]:
                 f"{path}: expected a file, got {'a folder' if path.is_dir() else 'nothing'}"
             )
         with explained(f"{path}: cannot be read"):
-            texts.append(path.read_text(encoding="utf-8"))
+            texts.append(path.read_bytes().decode("utf-8-sig"))
     if len(files) == 1:
         return _table(texts[0], str(files[0]))
     columns = [_lines(text) for text in texts]

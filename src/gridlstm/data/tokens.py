@@ -15,7 +15,7 @@ __all__ = ["Chinese", "Tokeniser", "make_tokeniser", "package"]
 Chinese = Literal["characters", "jieba"]
 """How Chinese is cut: every character by itself, or words as jieba finds them."""
 
-_TYPEWRITTEN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " "})
+_TYPEWRITTEN = str.maketrans("‚‘’„“”\u00a0", "'''\"\"\" ")
 _PIECES = re.compile(r"[A-Za-zÀ-ÿ]+|\S")
 _TIME = re.compile(r"(\d): (\d)")
 _FIRST = re.compile(r"^\W*\w|(?<=\w\w[.!?] )\w")  # Not after p.m. and the like.

@@ -25,7 +25,9 @@ from gridlstm.training.problem import Measures
 __all__ = ["TranslationProblem", "measure"]
 
 TOGETHER = 50
-"""Sentences that are read at once where nothing is learnt."""
+"""Sentences that are read at once where nothing is learnt; fewer if they are long."""
+BLOCKS = 2**16
+"""Source words times target words of all of them: enough for fast products, and some 200 MB."""
 SHOWN = 20
 """Translations that a test keeps beside its measurements."""
 
@@ -171,12 +173,19 @@ def measure(network: nn.Module, pairs: Sequence[Numbers]) -> Measures:
     Returns:
         ``perplexity``, and how many ``sentences`` and ``words`` were predicted.
     """
-    order = sorted(range(len(pairs)), key=lambda place: len(pairs[place][0]))
-    total = 0.0
-    for first in range(0, len(order), TOGETHER):
-        total += _nats(network, [pairs[place] for place in order[first : first + TOGETHER]]).item()
+    total = sum(_nats(network, group).item() for group in _groups(pairs))
     words = sum(len(target) + 1 for _, target in pairs)
     return {"perplexity": math.exp(total / words), "sentences": len(pairs), "words": words}
+
+
+def _groups(pairs: Sequence[Numbers]) -> Iterator[list[Numbers]]:
+    """Pairs with sources of about the same length; their blocks fit into memory."""
+    ordered = sorted(pairs, key=lambda pair: len(pair[0]))
+    for first in range(0, len(ordered), TOGETHER):
+        group = ordered[first : first + TOGETHER]
+        area = len(group[-1][0]) * max(len(target) + 1 for _, target in group)
+        count = max(1, BLOCKS // area)
+        yield from (group[start : start + count] for start in range(0, len(group), count))
 
 
 def _nats(network: nn.Module, pairs: Sequence[Numbers]) -> Tensor:

@@ -16,7 +16,7 @@ from gridlstm.models.reencoder import Reencoder
 from gridlstm.models.search import Rules, search_all
 from gridlstm.models.translator import Ensemble, Translator
 
-__all__ = ["Language", "TextTranslator", "join_up", "make_model"]
+__all__ = ["Language", "TextTranslator", "join_up", "make_model", "read_languages"]
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,8 @@ class TextTranslator(nn.Module):
         They never have a word that stands for unknown ones.
         """
         rules = Rules(BEGIN, END, banned=(PADDING, BEGIN, UNKNOWN), beam=beam)
-        empty = [place for place, sentence in enumerate(sentences) if not sentence]
-        yield from ((place, "") for place in empty)
-        full = [place for place, sentence in enumerate(sentences) if sentence]
-        for place, found in search_all(self.model, [sentences[place] for place in full], rules):
-            yield full[place], self.target.decode(found.words)
+        for place, found in search_all(self.model, sentences, rules):
+            yield place, self.target.decode(found.words)
 
 
 def make_model(experiment: Translation, source: Language, target: Language) -> TextTranslator:
@@ -116,9 +113,9 @@ def join_up(translators: Sequence[TextTranslator]) -> TextTranslator:
         ValueError: if they do not have the same languages, cut the same way and of the same words.
     """
     first = translators[0]
-    for other in translators[1:]:
+    for number, other in enumerate(translators[1:], 2):
         if not torch.equal(first.languages, other.languages):
-            raise ValueError("expected runs with the same languages and words, got others")
+            raise ValueError(f"run {number}: expected the languages and words of the first, got others")
     if len(translators) == 1:
         return first
     return TextTranslator(first.source, first.target, Ensemble([t.model for t in translators])).eval()

@@ -14,12 +14,15 @@ __all__ = ["draw_alignment"]
 _log = logging.getLogger("gridlstm")
 
 
-def draw_alignment(maps: NDArray[np.float32], source: Sequence[str], target: Sequence[str]) -> Figure:
+def draw_alignment(
+    maps: NDArray[np.float32], titles: Sequence[str], source: Sequence[str], target: Sequence[str]
+) -> Figure:
     """A panel for each map: source words from left to right, target words from top to bottom.
 
     Args:
         maps: what :meth:`gridlstm.models.translator.Translator.align` gives of one pair of sentences,
             ``[maps, target, source]``.
+        titles: what each map is.
         source: the words of the source sentence.
         target: those that are predicted, the end included.
     """
@@ -27,13 +30,13 @@ def draw_alignment(maps: NDArray[np.float32], source: Sequence[str], target: Seq
     width = 1.6 + 0.34 * len(source)
     figure = Figure(figsize=(width * len(maps), 1.4 + 0.26 * len(target)), layout="constrained")
     panels = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
-    for number, (axes, values) in enumerate(zip(panels, maps, strict=True), 1):
+    for axes, title, values in zip(panels, titles, maps, strict=True):
         image = axes.imshow(values, aspect="auto", cmap="Blues", vmin=0)
         axes.set_xticks(range(len(source)), source, fontproperties=font, fontsize=9)
         axes.set_yticks(range(len(target)), target, fontproperties=font, fontsize=9)
         if max(map(len, source)) > 2:
             axes.tick_params(axis="x", rotation=60)
-        axes.set_title(f"layer {number}" if len(maps) > 1 else "attention", fontsize=9)
+        axes.set_title(title, fontsize=9)
         figure.colorbar(image, ax=axes)
     return figure
 

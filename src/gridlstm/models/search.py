@@ -126,10 +126,18 @@ def search_all(
     """The best translations of any number of sentences, with their places, as they are found.
 
     Sentences of about the same length are translated together, as many as make good use of the machine;
-    what is kept in memory depends on the longest sentence and not on their number.
+    what is kept in memory depends on the longest sentence and not on their number. The translation of
+    no words is none, for certain.
+
+    Raises:
+        TypeError: if the beam is no integer.
+        ValueError: if a word is out of range or the beam is below 1.
     """
+    check_positive("beam", rules.beam)
     device = next(translator.parameters()).device
     order = sorted(range(len(sentences)), key=lambda place: len(sentences[place]))
+    while order and not sentences[order[0]]:
+        yield order.pop(0), Candidate([], 0.0)
     while order:
         longest = len(sentences[order[-1]])
         count = max(1, BLOCKS // (longest * rules.beam))
