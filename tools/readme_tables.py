@@ -215,7 +215,7 @@ def translation() -> str:
 def translations() -> str:
     """What the ensemble made of the first test sentences, or one model if there is none."""
     runs = collected("translation-*.json")
-    found = next(
+    found: dict[str, Any] = next(
         (run[kind] for kind in ("ensemble", "evaluation") for run in runs if run[kind]),
         {"translations": []},
     )
