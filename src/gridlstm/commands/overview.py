@@ -13,11 +13,9 @@ from gridlstm.training.rundir import RunDir, RunError
 
 __all__ = ["collect", "overview"]
 
-MEASURES = ("accuracy", "bits", "perplexity")
-"""What is told of a run: the first of them that it has."""
 POINTS = 200
 """The most rows of a curve that are worth keeping."""
-MEASURES = ("accuracy", "bits", "error")
+MEASURES = ("accuracy", "bits", "perplexity", "error")
 """What is told of a run: the first of these that was measured."""
 
 
