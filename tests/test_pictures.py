@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from gridlstm.data.files import DataError
 from gridlstm.data.images import Digits, shift
@@ -107,8 +107,9 @@ def test_transparent_pictures(tmp_path: Path, ink: int) -> None:
     assert alike(to_digit(read_picture(tmp_path / "p.png")), DIGITS[3]) > 0.85
 
 
-def test_sixteen_bits_are_not_clipped(tmp_path: Path) -> None:
-    deep = np.rint(20_000 + 40_000 * enlarged(DIGITS[5], 300).clip(0, 1)).astype(np.uint16)
+@pytest.mark.parametrize("side", [100, 300, 1500])
+def test_sixteen_bits_are_not_clipped(tmp_path: Path, side: int) -> None:
+    deep = np.rint(20_000 + 40_000 * enlarged(DIGITS[5], side).clip(0, 1)).astype(np.uint16)
     Image.fromarray(deep).save(tmp_path / "deep.png")
     brightness = read_picture(tmp_path / "deep.png")
     assert brightness.max() == pytest.approx(60_000 / 65_535, abs=0.02)
@@ -126,6 +127,28 @@ def test_a_picture_stands_as_its_camera_says(tmp_path: Path) -> None:
 def test_black_and_white_pictures(tmp_path: Path) -> None:
     Image.fromarray(DIGITS[8] < 128).save(tmp_path / "bits.png")
     assert alike(to_digit(read_picture(tmp_path / "bits.png")), DIGITS[8]) > 0.85
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "L", "RGB", "LA", "RGBA"])
+def test_thin_strokes_of_a_large_picture_are_kept(tmp_path: Path, mode: str) -> None:
+    """A scan of a circle, 3 of 2000 pixels wide: smaller, it is grey, but has no gaps."""
+    picture = Image.new("L", (2000, 2000), 255)
+    ImageDraw.Draw(picture).ellipse((400, 300, 1500, 1700), outline=0, width=3)
+    picture.convert(mode).save(tmp_path / "scan.png")
+    found = read_picture(tmp_path / "scan.png")
+    assert max(found.shape) == 200
+    strokes = found[30:171, 40:151] < 0.95
+    assert strokes.any(0).all()
+    assert strokes.any(1).all()
+
+
+def test_a_large_photograph_is_read_at_a_fraction_of_its_size(tmp_path: Path) -> None:
+    """Turned as its camera says, as a small one is."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = np.rot90(enlarged(DIGITS[7], 3000))
+    path = save(tmp_path / "turned.jpg", turned, exif=exif.tobytes())
+    assert alike(to_digit(read_picture(path)), DIGITS[7]) > 0.9
 
 
 def test_a_blank_picture() -> None:

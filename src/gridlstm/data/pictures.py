@@ -77,16 +77,25 @@ def to_digit(brightness: Floats, name: str = "picture") -> Bytes:
 
 
 def _brightness(picture: Image.Image) -> Floats:
+    picture.draft(None, (LARGEST, LARGEST))  # A JPEG is read at a fraction of its size.
     picture = ImageOps.exif_transpose(picture)
-    picture.thumbnail((LARGEST, LARGEST), Image.Resampling.BOX)
-    if picture.mode.startswith("I"):  # 16 bits, which a conversion would clip.
-        return np.asarray(picture, np.float64) / 65535
+    if picture.mode.startswith("I"):  # 16 bits, which a conversion to bytes would clip.
+        return _reduced(picture.convert("F")) / 65535
     if not picture.has_transparency_data:
-        return np.asarray(picture.convert("L"), np.float64) / 255
-    grey, alpha = (np.asarray(b, np.float64) / 255 for b in picture.convert("LA").split())
+        return _reduced(picture.convert("L")) / 255
+    grey, alpha = np.moveaxis(_reduced(picture.convert("LA")) / 255, -1, 0)
     seen = float((grey * alpha).sum() / max(alpha.sum(), 1e-9))
     ground = 1.0 if seen < 0.5 else 0.0
     return grey * alpha + ground * (1 - alpha)
+
+
+def _reduced(picture: Image.Image) -> Floats:
+    """A picture that is not too large, ``[height, width, ...]``.
+
+    Its pixels must be shades: of palettes and single bits, Pillow would only keep some pixels.
+    """
+    picture.thumbnail((LARGEST, LARGEST), Image.Resampling.BOX)
+    return np.asarray(picture, np.float64)
 
 
 def _ground(brightness: Floats) -> tuple[Floats, float]:
