@@ -84,6 +84,22 @@ def test_a_digit_that_touches_the_border() -> None:
     assert alike(to_digit(1 - cut), DIGITS[0]) > 0.9
 
 
+def test_a_border_of_two_halves() -> None:
+    """As many dark pixels as light ones, and nothing in between: either may be the ground."""
+    halves = np.zeros((40, 40))
+    halves[:, 20:] = 1
+    for brightness in (halves, 1 - halves, halves.T, np.array([[0.0, 1.0]])):
+        digit = to_digit(brightness)
+        assert digit.shape == (28, 28)
+        assert digit.max() == 255
+
+
+def test_the_smallest_pictures() -> None:
+    for shape in ((1, 1), (1, 2), (2, 1), (2, 2), (1, 9)):
+        with pytest.raises(DataError, match="got a blank picture"):
+            to_digit(np.full(shape, 0.3))
+
+
 def test_the_box_and_the_centre_are_those_of_mnist() -> None:
     """A tall bar: 20 pixels high, its proportions kept, its centre of mass in the middle."""
     canvas = np.zeros((300, 300))
@@ -122,6 +138,19 @@ def test_a_picture_stands_as_its_camera_says(tmp_path: Path) -> None:
     turned = np.rot90(enlarged(DIGITS[7]))
     path = save(tmp_path / "turned.jpg", turned, exif=exif.tobytes())
     assert alike(to_digit(read_picture(path)), DIGITS[7]) > 0.9
+
+
+def test_damaged_notes_of_a_camera_are_left_out(tmp_path: Path) -> None:
+    """The picture is whole, and nothing is told on the way."""
+    exif = Image.Exif()
+    exif[0x010F] = "who made the camera"
+    path = save(tmp_path / "noted.jpg", enlarged(DIGITS[7]), exif=exif.tobytes())
+    content = path.read_bytes()
+    place = content.index(struct.pack(">HHI", 0x010F, 2, 20)) + 8
+    path.write_bytes(content[:place] + b"\xff\xff" + content[place + 2 :])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert alike(to_digit(read_picture(path)), DIGITS[7]) > 0.9
 
 
 def test_black_and_white_pictures(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ def read_picture(path: Path) -> Floats:
     with explained(f"{path}: expected a PNG or JPEG picture, got something else"):
         try:
             with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Of damaged notes of a camera.
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
                 with Image.open(path, formats=("PNG", "JPEG")) as picture:
                     return _brightness(picture)
@@ -107,9 +108,11 @@ def _ground(brightness: Floats) -> tuple[Floats, float]:
     y, x = np.indices(brightness.shape)
     height, width = brightness.shape
     outside = (y == 0) | (y == height - 1) | (x == 0) | (x == width - 1)
-    usual = outside & (np.abs(brightness - np.median(brightness[outside])) < SHADE)
+    # One of the pixels: between two halves of a border there may be none.
+    middle = np.quantile(brightness[outside], 0.5, method="nearest")
+    usual = outside & (np.abs(brightness - middle) < SHADE)
     plane = np.stack([np.ones_like(brightness), y / height, x / width], -1)
-    weights = np.linalg.lstsq(plane[usual], brightness[usual])[0]
+    weights = np.linalg.lstsq(plane[usual], brightness[usual], rcond=None)[0]
     ground: Floats = plane @ weights
     return ground, float(np.quantile(np.abs(brightness - ground)[usual], 0.98))
 
