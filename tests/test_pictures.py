@@ -123,6 +123,28 @@ def test_transparent_pictures(tmp_path: Path, ink: int) -> None:
     assert alike(to_digit(read_picture(tmp_path / "p.png")), DIGITS[3]) > 0.85
 
 
+@pytest.mark.parametrize("light", [False, True])
+def test_a_sheet_with_transparent_surroundings(tmp_path: Path, light: bool) -> None:
+    """Round corners and a transparent margin, as screenshots of windows have: the digit is found."""
+    for number, image in enumerate(DIGITS[:20]):
+        grey = np.rint(255 * enlarged(image, 160).clip(0, 1)).astype(np.uint8)
+        sheet = Image.fromarray(grey if light else 255 - grey)
+        corners = Image.new("L", (160, 160), 0)
+        ImageDraw.Draw(corners).rounded_rectangle((0, 0, 159, 159), 16, fill=255)
+        for margin in (0, 40):
+            side = 160 + 2 * margin
+            picture = Image.new("LA", (side, side), (0, 0))
+            picture.paste(Image.merge("LA", (sheet, corners)), (margin, margin))
+            picture.save(tmp_path / "window.png")
+            assert alike(to_digit(read_picture(tmp_path / "window.png")), image) > 0.8, (number, margin)
+
+
+def test_nothing_but_transparency(tmp_path: Path) -> None:
+    Image.new("RGBA", (50, 50), (255, 0, 0, 0)).save(tmp_path / "clear.png")
+    with pytest.raises(DataError, match="got a blank picture"):
+        to_digit(read_picture(tmp_path / "clear.png"))
+
+
 @pytest.mark.parametrize("side", [100, 300, 1500])
 def test_sixteen_bits_are_not_clipped(tmp_path: Path, side: int) -> None:
     deep = np.rint(20_000 + 40_000 * enlarged(DIGITS[5], side).clip(0, 1)).astype(np.uint16)
