@@ -20,9 +20,10 @@ from gridlstm.commands.options import Run, Train
 from gridlstm.commands.train import run as train
 from gridlstm.experiments.image_options import IMAGES, Images
 from gridlstm.experiments.images import ImageProblem, as_input, classify, make_network
+from gridlstm.experiments.mistakes import count_confusions
 from gridlstm.experiments.options import flat, from_flat
 from gridlstm.figures.activations import most_varied
-from gridlstm.figures.digits import count_confusions, draw_confusion, draw_mistakes
+from gridlstm.figures.digits import draw_confusion, draw_mistakes
 from gridlstm.models.image_grid import ImageGridLSTM
 from gridlstm.training.settings import Training
 
@@ -150,10 +151,20 @@ def test_errors_are_counted() -> None:
     double = sum(int((sums[7:] == own).sum()) for own in sums[:7])
     assert double == 0, "the oracle tells images apart"
     found = problem.test(oracle, None, 1)
-    expected = sum(a != b for a, b in zip(_answers(oracle, test.images), test.labels, strict=True))
-    assert found == {"samples": 500, "wrong": expected, "error": expected / 500}
-    assert expected >= 7
-    assert problem.test(oracle, 7, 1) == {"samples": 7, "wrong": 7, "error": 1.0}
+    answers = _answers(oracle, test.images)
+    wrong = [k for k in range(500) if answers[k] != test.labels[k]]
+    assert (found["samples"], found["wrong"], found["error"]) == (500, len(wrong), len(wrong) / 500)
+    assert len(wrong) >= 7
+    assert [row["image"] for row in found["mistakes"]] == wrong  # All of them equally sure.
+    for row in found["mistakes"]:
+        own = row["image"]
+        assert (row["digit"], row["class"]) == (test.labels[own], answers[own])
+        assert row["probability"] == pytest.approx(np.exp(5) / (np.exp(5) + 9), abs=1e-5)
+    counts = np.zeros((10, 10), int)
+    np.add.at(counts, (test.labels, answers), 1)
+    assert found["confusion"] == counts.tolist()
+    few = problem.test(oracle, 7, 1)
+    assert (few["samples"], few["wrong"], few["error"], len(few["mistakes"])) == (7, 7, 1.0, 7)
     exact = Oracle(as_input(valid.images, SMOKE), valid.labels, 0)
     assert problem.evaluate(exact, 1)["error"] < 0.05
     with pytest.raises(ValueError, match="streams: expected 1 for images, got 2"):
@@ -224,6 +235,10 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
     found = json.loads(output)
     assert (code, found["samples"]) == (0, 500)
     assert found["error"] == found["wrong"] / 500
+    written = json.loads((trained / "evaluation.json").read_text())
+    assert {name: written[name] for name in found} == found
+    assert np.array(written["confusion"]).trace() == 500 - found["wrong"]
+    assert len(written["mistakes"]) == min(found["wrong"], 200)
     assert abs(found["error"] - summary["best"]["error"]) < 0.2
     for kind in ("curve", "confusion", "mistakes", "activations"):
         code, output, _ = gridlstm("plot", trained, "--kind", kind, "--out", tmp_path / kind)
@@ -232,6 +247,8 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
         assert float(np.std(pixels)) > 0.01
     assert "error 0." in gridlstm("list", "--folder", trained.parent)[1]
     assert gridlstm("collect", trained, "--out", tmp_path / "kept.json")[0] == 0
+    kept = json.loads((tmp_path / "kept.json").read_text())["runs"][0]
+    assert kept["evaluation"]["confusion"] == written["confusion"]
 
 
 def test_classify(gridlstm, tmp_path: Path, trained: Path) -> None:
@@ -291,6 +308,10 @@ def test_one_line_says_what_is_wrong(gridlstm, tmp_path: Path, trained: Path) ->
             (*smoke, "--network", "renet", "--patch", 2, "--layers", 3),
             "layers: expected patch 2 to the power of layers to divide 28 pixels for renet, got 3",
         ),
+        (
+            (*smoke, "--network", "renet", "--patch", 2, "--forget-bias", 1),
+            "forget_bias: expected None for renet, which has no forget gates, got 1.0",
+        ),
         ((*smoke, "--network", "cnn"), "'cnn'"),
         ((*smoke, "--dataset", "mnist", "--data", tmp_path / "none"), "data: expected a folder"),
     ):
@@ -317,6 +338,30 @@ def test_the_network_that_comes_with_the_package(
     code, output, _ = gridlstm("classify", path)
     assert code == 0
     assert output == gridlstm("classify", trained, path)[1]
+
+
+def test_pictures_need_no_data_set(
+    gridlstm, tmp_path: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network trained on MNIST looks at pictures on a machine that has no MNIST and no network."""
+    run, (path, _) = tmp_path / "run", picture(tmp_path, 0)
+    run.mkdir()
+    shutil.copy(trained / "model.safetensors", run)
+    config = json.loads((trained / "config.json").read_text())
+    config["options"]["dataset"] = "mnist"
+    (run / "config.json").write_text(json.dumps(config))
+    monkeypatch.delenv("GRIDLSTM_DATA", raising=False)
+    monkeypatch.setenv("GRIDLSTM_CACHE", str(tmp_path / "cache"))
+
+    def unreachable(*_: object, **__: object) -> None:
+        raise OSError("unreachable")
+
+    monkeypatch.setattr("gridlstm.data.files.urlopen", unreachable)
+    assert gridlstm("classify", run, path)[1] == gridlstm("classify", trained, path)[1] != ""
+    plot = ("plot", run, "--kind", "activations", "--out", tmp_path / "a", "--input")
+    assert gridlstm(*plot, path)[0] == 0
+    code, _, errors = gridlstm(*plot, 0)
+    assert (code, "train-images-idx3-ubyte: not found" in errors) == (2, True)
 
 
 def test_show(gridlstm) -> None:

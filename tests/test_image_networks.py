@@ -254,6 +254,7 @@ def test_bfloat16(family: type[ImageNetwork]) -> None:
         (ReNet, {"unit": "rnn"}, ValueError, "unit: expected one of gru, lstm, got 'rnn'"),
         (ReNet, {"channels": -1}, ValueError, "channels: expected at least 1, got -1"),
         (ConvolutionalNetwork, {"num_layers": "2"}, TypeError, "num_layers: expected an integer"),
+        (ConvolutionalNetwork, {"hidden_size": None}, TypeError, "hidden_size: expected an integer"),
         (ConvolutionalNetwork, {"relu_size": 0}, ValueError, "relu_size: expected at least 1, got 0"),
         (ConvolutionalNetwork, {"num_classes": 0}, ValueError, "num_classes: expected at least 1"),
         (ConvolutionalNetwork, {"patch_size": 0}, ValueError, "patch_size: expected at least 1, got 0"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from gridlstm.data.files import DataError
 from gridlstm.data.images import Digits, shift
@@ -84,6 +84,22 @@ def test_a_digit_that_touches_the_border() -> None:
     assert alike(to_digit(1 - cut), DIGITS[0]) > 0.9
 
 
+def test_a_border_of_two_halves() -> None:
+    """As many dark pixels as light ones, and nothing in between: either may be the ground."""
+    halves = np.zeros((40, 40))
+    halves[:, 20:] = 1
+    for brightness in (halves, 1 - halves, halves.T, np.array([[0.0, 1.0]])):
+        digit = to_digit(brightness)
+        assert digit.shape == (28, 28)
+        assert digit.max() == 255
+
+
+def test_the_smallest_pictures() -> None:
+    for shape in ((1, 1), (1, 2), (2, 1), (2, 2), (1, 9)):
+        with pytest.raises(DataError, match="got a blank picture"):
+            to_digit(np.full(shape, 0.3))
+
+
 def test_the_box_and_the_centre_are_those_of_mnist() -> None:
     """A tall bar: 20 pixels high, its proportions kept, its centre of mass in the middle."""
     canvas = np.zeros((300, 300))
@@ -107,8 +123,31 @@ def test_transparent_pictures(tmp_path: Path, ink: int) -> None:
     assert alike(to_digit(read_picture(tmp_path / "p.png")), DIGITS[3]) > 0.85
 
 
-def test_sixteen_bits_are_not_clipped(tmp_path: Path) -> None:
-    deep = np.rint(20_000 + 40_000 * enlarged(DIGITS[5], 300).clip(0, 1)).astype(np.uint16)
+@pytest.mark.parametrize("light", [False, True])
+def test_a_sheet_with_transparent_surroundings(tmp_path: Path, light: bool) -> None:
+    """Round corners and a transparent margin, as screenshots of windows have: the digit is found."""
+    for number, image in enumerate(DIGITS[:20]):
+        grey = np.rint(255 * enlarged(image, 160).clip(0, 1)).astype(np.uint8)
+        sheet = Image.fromarray(grey if light else 255 - grey)
+        corners = Image.new("L", (160, 160), 0)
+        ImageDraw.Draw(corners).rounded_rectangle((0, 0, 159, 159), 16, fill=255)
+        for margin in (0, 40):
+            side = 160 + 2 * margin
+            picture = Image.new("LA", (side, side), (0, 0))
+            picture.paste(Image.merge("LA", (sheet, corners)), (margin, margin))
+            picture.save(tmp_path / "window.png")
+            assert alike(to_digit(read_picture(tmp_path / "window.png")), image) > 0.8, (number, margin)
+
+
+def test_nothing_but_transparency(tmp_path: Path) -> None:
+    Image.new("RGBA", (50, 50), (255, 0, 0, 0)).save(tmp_path / "clear.png")
+    with pytest.raises(DataError, match="got a blank picture"):
+        to_digit(read_picture(tmp_path / "clear.png"))
+
+
+@pytest.mark.parametrize("side", [100, 300, 1500])
+def test_sixteen_bits_are_not_clipped(tmp_path: Path, side: int) -> None:
+    deep = np.rint(20_000 + 40_000 * enlarged(DIGITS[5], side).clip(0, 1)).astype(np.uint16)
     Image.fromarray(deep).save(tmp_path / "deep.png")
     brightness = read_picture(tmp_path / "deep.png")
     assert brightness.max() == pytest.approx(60_000 / 65_535, abs=0.02)
@@ -123,9 +162,44 @@ def test_a_picture_stands_as_its_camera_says(tmp_path: Path) -> None:
     assert alike(to_digit(read_picture(path)), DIGITS[7]) > 0.9
 
 
+def test_damaged_notes_of_a_camera_are_left_out(tmp_path: Path) -> None:
+    """The picture is whole, and nothing is told on the way."""
+    exif = Image.Exif()
+    exif[0x010F] = "who made the camera"
+    path = save(tmp_path / "noted.jpg", enlarged(DIGITS[7]), exif=exif.tobytes())
+    content = path.read_bytes()
+    place = content.index(struct.pack(">HHI", 0x010F, 2, 20)) + 8
+    path.write_bytes(content[:place] + b"\xff\xff" + content[place + 2 :])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert alike(to_digit(read_picture(path)), DIGITS[7]) > 0.9
+
+
 def test_black_and_white_pictures(tmp_path: Path) -> None:
     Image.fromarray(DIGITS[8] < 128).save(tmp_path / "bits.png")
     assert alike(to_digit(read_picture(tmp_path / "bits.png")), DIGITS[8]) > 0.85
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "L", "RGB", "LA", "RGBA"])
+def test_thin_strokes_of_a_large_picture_are_kept(tmp_path: Path, mode: str) -> None:
+    """A scan of a circle, 3 of 2000 pixels wide: smaller, it is grey, but has no gaps."""
+    picture = Image.new("L", (2000, 2000), 255)
+    ImageDraw.Draw(picture).ellipse((400, 300, 1500, 1700), outline=0, width=3)
+    picture.convert(mode).save(tmp_path / "scan.png")
+    found = read_picture(tmp_path / "scan.png")
+    assert max(found.shape) == 200
+    strokes = found[30:171, 40:151] < 0.95
+    assert strokes.any(0).all()
+    assert strokes.any(1).all()
+
+
+def test_a_large_photograph_is_read_at_a_fraction_of_its_size(tmp_path: Path) -> None:
+    """Turned as its camera says, as a small one is."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = np.rot90(enlarged(DIGITS[7], 3000))
+    path = save(tmp_path / "turned.jpg", turned, exif=exif.tobytes())
+    assert alike(to_digit(read_picture(path)), DIGITS[7]) > 0.9
 
 
 def test_a_blank_picture() -> None:

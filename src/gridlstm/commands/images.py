@@ -49,13 +49,20 @@ def draw_picture(run: RunDir, options: Plot) -> Figure:
         ValueError: if there is no such image.
     """
     experiment = _experiment(run)
+    given = options.input or "0"
+    if options.kind == "activations" and not given.isdecimal():  # A picture: no data set is needed.
+        own = to_digit(read_picture(Path(given)), given)
+        return _activations(load_into(make_network(experiment), run), own, experiment)
     _, problem, network = load(run, options.data)
     assert isinstance(problem, ImageProblem), "the problem of images"
     assert isinstance(network, ImageNetwork), "their network"
     test = problem.digits.test
     if options.kind == "activations":
-        image = _chosen(options.input or "0", test.images)
-        return draw_activations(network, image, as_input(image[None], experiment))
+        if int(given) >= len(test.images):
+            raise ValueError(
+                f"--input: expected a number below {len(test.images)} or a picture, got {given}"
+            )
+        return _activations(network, test.images[int(given)], experiment)
     probabilities = classify(network, test.images, experiment)
     if options.kind == "confusion":
         return draw_confusion(test.labels, probabilities.argmax(1), network.num_classes)
@@ -69,11 +76,5 @@ def _experiment(run: RunDir) -> Images:
     return experiment
 
 
-def _chosen(given: str, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A test image by its number, or a picture by its path."""
-    if not given.isdecimal():
-        return to_digit(read_picture(Path(given)), given)
-    if int(given) >= len(images):
-        raise ValueError(f"--input: expected a number below {len(images)} or a picture, got {given}")
-    image: NDArray[np.uint8] = images[int(given)]
-    return image
+def _activations(network: ImageNetwork, image: NDArray[np.uint8], experiment: Images) -> Figure:
+    return draw_activations(network, image, as_input(image[None], experiment))

@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
@@ -16,6 +16,8 @@ from gridlstm.training.trainer import NETWORK, put_weights, weights_of
 from gridlstm.training.weights import load_weights
 
 __all__ = ["Trained", "experiment_of", "load", "load_into", "open_run", "stored"]
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 class Trained(NamedTuple):
@@ -90,7 +92,7 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
     return Trained(experiment, problem, load_into(problem.network(), run))
 
 
-def load_into(network: nn.Module, run: RunDir) -> nn.Module:
+def load_into(network: Network, run: RunDir) -> Network:
     """Gives a network the weights of a run; raises what :func:`load` does."""
     weights = _weights(run)
     if weights is not None:

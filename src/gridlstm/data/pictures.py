@@ -24,6 +24,8 @@ LARGEST = 200
 """Pixels of the longer side beyond which a picture is made smaller first, which removes its noise."""
 SHADE = 0.2
 """What differs more from most of the border is a stroke that touches it, not paper in the shade."""
+SHEET = 0.7
+"""An opaque area that fills more of its box is not made of strokes."""
 BLANK, FAINT = 1 / 16, 1 / 64
 """A picture has no strokes if nothing differs more from the ground; what differs less is no stroke."""
 
@@ -31,8 +33,8 @@ BLANK, FAINT = 1 / 16, 1 / 64
 def read_picture(path: Path) -> Floats:
     """The brightness of a PNG or JPEG file, ``[height, width]``, from 0 to 1.
 
-    The picture stands as its camera says. Where it is transparent, it has the ground that its opaque
-    parts stand out from.
+    The picture stands as its camera says. Where it is transparent, it has the ground of its opaque
+    parts, or if these are strokes, one that they stand out from.
 
     Raises:
         DataError: if there is no such file, or it is no such picture or a damaged one.
@@ -40,6 +42,7 @@ def read_picture(path: Path) -> Floats:
     with explained(f"{path}: expected a PNG or JPEG picture, got something else"):
         try:
             with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Of damaged notes of a camera.
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
                 with Image.open(path, formats=("PNG", "JPEG")) as picture:
                     return _brightness(picture)
@@ -69,24 +72,50 @@ def to_digit(brightness: Floats, name: str = "picture") -> Bytes:
     if ink.max() < max(BLANK, 3 * noise):
         raise DataError(f"{name}: expected a digit, got a blank picture")
     stroke = ink > max(FAINT, 3 * noise)
-    rows, columns = (np.flatnonzero(stroke.any(axis)) for axis in (1, 0))
     least = min(noise, float(ink.max()) / 2)
     ink = np.clip((ink - least) / (ink.max() - least), 0, 1)
-    cut = ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    return _centred(_fitted(cut))
+    return _centred(_fitted(ink[_box(stroke)]))
 
 
 def _brightness(picture: Image.Image) -> Floats:
+    picture.draft(None, (LARGEST, LARGEST))  # A JPEG is read at a fraction of its size.
     picture = ImageOps.exif_transpose(picture)
-    picture.thumbnail((LARGEST, LARGEST), Image.Resampling.BOX)
-    if picture.mode.startswith("I"):  # 16 bits, which a conversion would clip.
-        return np.asarray(picture, np.float64) / 65535
+    if picture.mode.startswith("I"):  # 16 bits, which a conversion to bytes would clip.
+        return _reduced(picture.convert("F")) / 65535
     if not picture.has_transparency_data:
-        return np.asarray(picture.convert("L"), np.float64) / 255
-    grey, alpha = (np.asarray(b, np.float64) / 255 for b in picture.convert("LA").split())
-    seen = float((grey * alpha).sum() / max(alpha.sum(), 1e-9))
-    ground = 1.0 if seen < 0.5 else 0.0
-    return grey * alpha + ground * (1 - alpha)
+        return _reduced(picture.convert("L")) / 255
+    grey, alpha = np.moveaxis(_reduced(picture.convert("LA")) / 255, -1, 0)
+    return grey * alpha + _behind(grey, alpha) * (1 - alpha)
+
+
+def _behind(grey: Floats, alpha: Floats) -> float:
+    """What to put behind a picture that is transparent in places.
+
+    An opaque area in different shades is a sheet with a digit on it, of which the corners may be cut
+    off: its usual shade goes on. Anything else is the digit: what it stands out from.
+    """
+    opaque = alpha > alpha.max() / 2
+    if not opaque.any():
+        return 1.0
+    shades = np.quantile(grey[opaque], [0.02, 0.5, 0.98])
+    if opaque[_box(opaque)].mean() > SHEET and shades[2] - shades[0] > SHADE:
+        return float(shades[1])
+    return 1.0 if np.average(grey, weights=alpha) < 0.5 else 0.0
+
+
+def _box(mask: NDArray[np.bool_]) -> tuple[slice, slice]:
+    """The rows and columns in which something is."""
+    rows, columns = (np.flatnonzero(mask.any(axis)) for axis in (1, 0))
+    return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+
+
+def _reduced(picture: Image.Image) -> Floats:
+    """A picture that is not too large, ``[height, width, ...]``.
+
+    Its pixels must be shades: of palettes and single bits, Pillow would only keep some pixels.
+    """
+    picture.thumbnail((LARGEST, LARGEST), Image.Resampling.BOX)
+    return np.asarray(picture, np.float64)
 
 
 def _ground(brightness: Floats) -> tuple[Floats, float]:
@@ -98,9 +127,11 @@ def _ground(brightness: Floats) -> tuple[Floats, float]:
     y, x = np.indices(brightness.shape)
     height, width = brightness.shape
     outside = (y == 0) | (y == height - 1) | (x == 0) | (x == width - 1)
-    usual = outside & (np.abs(brightness - np.median(brightness[outside])) < SHADE)
+    # One of the pixels: between two halves of a border there may be none.
+    middle = np.quantile(brightness[outside], 0.5, method="nearest")
+    usual = outside & (np.abs(brightness - middle) < SHADE)
     plane = np.stack([np.ones_like(brightness), y / height, x / width], -1)
-    weights = np.linalg.lstsq(plane[usual], brightness[usual])[0]
+    weights = np.linalg.lstsq(plane[usual], brightness[usual], rcond=None)[0]
     ground: Floats = plane @ weights
     return ground, float(np.quantile(np.abs(brightness - ground)[usual], 0.98))
 

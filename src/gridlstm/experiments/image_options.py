@@ -41,7 +41,7 @@ class Images:
     """Units of the layer of ReLUs on top."""
     forget_bias: float | None = None
     """What the bias of the forget gates starts from; unless given, 1, and -1 in a Multidimensional
-    LSTM."""
+    LSTM. Not for a ReNet or a convolutional network, which have none."""
     shift: int = 4
     """Shift images in training by up to so many pixels along each axis."""
     retrain: bool = False
@@ -62,6 +62,11 @@ class Images:
             raise ValueError(f"patch: expected at most {SIDE}, got {self.patch}")
         if not 0 <= self.shift < SIDE:
             raise ValueError(f"shift: expected 0 to {SIDE - 1}, got {self.shift}")
+        if self.network in SHRINKING and self.forget_bias is not None:
+            raise ValueError(
+                f"forget_bias: expected None for {self.network}, which has no forget gates, "
+                f"got {self.forget_bias}"
+            )
         if self.network in SHRINKING and self.side % self.patch**self.layers:
             raise ValueError(
                 f"layers: expected patch {self.patch} to the power of layers to divide {self.side} "

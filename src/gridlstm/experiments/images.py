@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm.data.images import Digits, Labelled, draw_images
+from gridlstm.data.images import CLASSES, Digits, Labelled, draw_images
 from gridlstm.experiments.image_options import Images
+from gridlstm.experiments.mistakes import count_confusions, find_mistakes
 from gridlstm.models.convolutional import ConvolutionalNetwork
 from gridlstm.models.image_grid import ImageGridLSTM
 from gridlstm.models.image_multidimensional import ImageMultidimensionalLSTM
@@ -25,6 +26,8 @@ Bytes = NDArray[np.uint8]
 
 TOGETHER = 250
 """Images that are looked at at once where nothing is learnt."""
+TOLD = 200
+"""Misclassified images that are told of one by one."""
 INK = " .:-=+*#%@"
 """From black to white, as an image is shown in text."""
 
@@ -69,15 +72,37 @@ class ImageProblem:
 
     def evaluate(self, network: nn.Module, number: int) -> Measures:
         """The share of errors on the validation images, the same at every evaluation."""
-        return {"error": self._wrong(network, self.digits.valid) / len(self.digits.valid.labels)}
+        images, labels = self.digits.valid
+        return {"error": float((classify(network, images, self.experiment).argmax(1) != labels).mean())}
 
-    def test(self, network: nn.Module, samples: int | None, streams: int) -> Measures:
-        """The errors on the test images, all of them unless so many are wanted."""
+    def test(self, network: nn.Module, samples: int | None, streams: int) -> dict[str, Any]:
+        """The errors on the test images, all of them unless so many are wanted.
+
+        ``confusion`` has a row for each digit, a column for each that it was taken for; ``mistakes``
+        the misclassified images by number, those first that the network was surest of.
+        """
         if streams != 1:
             raise ValueError(f"streams: expected 1 for images, got {streams}")
-        part = self.digits.test.part(None, samples)
-        wrong, count = self._wrong(network, part), len(part.labels)
-        return {"samples": count, "wrong": wrong, "error": wrong / count}
+        images, labels = self.digits.test.part(None, samples)
+        probabilities = classify(network, images, self.experiment)
+        found = probabilities.argmax(1)
+        wrong = int((found != labels).sum())
+        mistakes = [
+            {
+                "image": int(place),
+                "digit": int(labels[place]),
+                "class": int(found[place]),
+                "probability": round(float(probabilities[place].max()), 6),
+            }
+            for place in find_mistakes(labels, probabilities)[:TOLD]
+        ]
+        return {
+            "samples": len(labels),
+            "wrong": wrong,
+            "error": wrong / len(labels),
+            "confusion": count_confusions(labels, found, CLASSES).tolist(),
+            "mistakes": mistakes,
+        }
 
     def solved(self, measures: Mapping[str, float]) -> bool:
         """Never."""
@@ -98,10 +123,6 @@ class ImageProblem:
         given = self.experiment
         part = self.digits.retrain if given.retrain else self.digits.train
         return draw_images(part, given.training.seed, first, count, given.shift)
-
-    def _wrong(self, network: nn.Module, part: Labelled) -> int:
-        found = classify(network, part.images, self.experiment).argmax(1)
-        return int((found != part.labels).sum())
 
 
 def make_network(experiment: Images) -> ImageNetwork:

@@ -4,7 +4,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-__all__ = ["count_confusions", "draw_confusion", "draw_mistakes"]
+from gridlstm.experiments.mistakes import count_confusions, find_mistakes
+
+__all__ = ["draw_confusion", "draw_mistakes"]
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -12,16 +14,6 @@ Ints = NDArray[np.int64]
 MOST = 96
 """Misclassified digits that a figure has room for."""
 ACROSS = 12
-
-
-def count_confusions(labels: Ints, found: Ints, classes: int) -> Ints:
-    """How often each class was taken for each, ``[classes, classes]``; right ones on the diagonal.
-
-    >>> count_confusions(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
-    array([[1, 0],
-           [1, 1]])
-    """
-    return np.bincount(labels * classes + found, minlength=classes**2).reshape(classes, classes)
 
 
 def draw_confusion(labels: Ints, found: Ints, classes: int) -> Figure:
@@ -55,8 +47,7 @@ def draw_mistakes(images: Bytes, labels: Ints, probabilities: NDArray[np.float32
         probabilities: of each class, ``[images, classes]``.
     """
     found, sure = probabilities.argmax(1), probabilities.max(1)
-    wrong = np.flatnonzero(found != labels)
-    wrong = wrong[np.argsort(-sure[wrong], kind="stable")]
+    wrong = find_mistakes(labels, probabilities)
     shown = wrong[:MOST]
     rows = max(1, -(-len(shown) // ACROSS))
     figure = Figure(figsize=(0.8 * ACROSS, 1.05 * rows + 0.5), layout="constrained")

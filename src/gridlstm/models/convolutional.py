@@ -47,7 +47,6 @@ class ConvolutionalNetwork(ImageNetwork):
         **options: Unpack[ImageOptions],
     ) -> None:
         check_positive("num_layers", num_layers)
-        widths = [hidden_size * 2**number for number in range(num_layers)]
         super().__init__(
             image_size,
             hidden_size,
@@ -58,6 +57,7 @@ class ConvolutionalNetwork(ImageNetwork):
             **options,
         )
         device, dtype = options.get("device"), options.get("dtype")
+        widths = [hidden_size * 2**number for number in range(num_layers)]
         convolve = partial(nn.Conv2d, kernel_size=3, padding=1, device=device, dtype=dtype)
         self.convolutions = nn.ModuleList(
             nn.Sequential(

@@ -47,9 +47,9 @@ class ImageGridLSTM(ImageNetwork):
         feature_size: the length of a vector of :meth:`features`.
 
     Raises:
-        TypeError: if an argument is of the wrong type.
-        ValueError: if a number is not positive, the patches do not divide the image, or an option is
-            unknown.
+        TypeError: if an argument is unknown or of the wrong type.
+        ValueError: if a number is not positive, the patches do not divide the image, or the transform
+            is unknown.
 
     Notes:
         - The corners follow each other clockwise from the first row and column on; a fifth layer
