@@ -85,7 +85,8 @@ def _brightness(picture: Image.Image) -> Floats:
     if not picture.has_transparency_data:
         return _reduced(picture.convert("L")) / 255
     grey, alpha = np.moveaxis(_reduced(picture.convert("LA")) / 255, -1, 0)
-    return grey * alpha + _behind(grey, alpha) * (1 - alpha)
+    shown: Floats = grey * alpha + _behind(grey, alpha) * (1 - alpha)
+    return shown
 
 
 def _behind(grey: Floats, alpha: Floats) -> float:
