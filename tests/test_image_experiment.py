@@ -320,7 +320,17 @@ def test_one_line_says_what_is_wrong(gridlstm, tmp_path: Path, trained: Path) ->
         assert line in errors
 
 
-def test_the_network_that_comes_with_the_package(
+def test_digits_are_told_out_of_the_box(gridlstm, tmp_path: Path) -> None:
+    """By the network in the package: no run, no data set. Test images, which it has not learnt from."""
+    drawn = [picture(tmp_path, number) for number in range(20)]
+    code, output, _ = gridlstm("classify", *(path for path, _ in drawn))
+    assert code == 0
+    told = [json.loads(line) for line in output.splitlines()]
+    right = [row["class"] == label for row, (_, label) in zip(told, drawn, strict=True)]
+    assert sum(right) >= 19
+
+
+def test_without_a_run_the_network_of_the_package_is_used(
     gridlstm, tmp_path: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without one, a line says so; with one, no run has to be named."""
