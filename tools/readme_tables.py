@@ -196,7 +196,7 @@ def translation() -> str:
                     options["network"] + (f", {together} models" if together > 1 else ""),
                     f"{options['layers']} x {options['hidden']}",
                     f"{together * summary['parameters'] / 1e6:.1f} M",
-                    f"{together * summary['samples'] / 1000:,.0f} K",
+                    f"{summary['samples'] / 1000:,.0f} K" if together == 1 else "",
                     f"{found['perplexity']:.1f}",
                     f"{found['bleu 1']:.1f}",
                     f"{found['bleu all']:.1f}",
