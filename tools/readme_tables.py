@@ -85,6 +85,14 @@ def collected(pattern: str) -> list[dict[str, Any]]:
     return [run for path in paths for run in json.loads(path.read_text())["runs"]]
 
 
+def bench(name: str) -> tuple[dict[str, Any], str]:
+    """A file that ``gridlstm bench`` wrote, and where it comes from, in words."""
+    run = json.loads((ROOT / "results" / name).read_text())
+    found = run["environment"]
+    source = f"{found['machine']['processor']}, commit {found['commit']}; `results/{name}`."
+    return run, source
+
+
 def search() -> str:
     """Runs of a search, each by what sets it apart."""
     rows = []
@@ -215,21 +223,15 @@ def translation() -> str:
 def translations() -> str:
     """What the ensemble made of the first test sentences, or one model if there is none."""
     runs = collected("translation-*.json")
-    found: dict[str, Any] = next(
-        (run[kind] for kind in ("ensemble", "evaluation") for run in runs if run[kind]),
-        {"translations": []},
-    )
+    found = next(run[kind] for kind in ("ensemble", "evaluation") for run in runs if run[kind])
     rows = [[own["source"], own["translation"], own["references"][0]] for own in found["translations"]]
     return markdown(["Chinese", "translation", "main reference"], rows, numbers=False)
 
 
 def beam_search() -> str:
     """Ways to search, and how many times longer they take than the fastest."""
-    path = ROOT / "results" / "bench-search.json"
-    if not path.exists():
-        return ""
-    run = json.loads(path.read_text())
-    case, machine = run["case"], run["environment"]["machine"]["processor"]
+    run, source = bench("bench-search.json")
+    case = run["case"]
     rows = [
         [way, f"{found['threads']}", f"{seconds / case['sentences']:.2f}", f"{found['ratio'][way]:.1f}"]
         for found in run["results"]
@@ -237,8 +239,7 @@ def beam_search() -> str:
     ]
     note = (
         f"{case['sentences']} sentences of {case['source']} words to {case['target']} each, beam "
-        f"{case['beam']}, d = {case['hidden']}, {case['words']} words; {machine}, commit "
-        f"{run['environment']['commit']}; `results/bench-search.json`."
+        f"{case['beam']}, d = {case['hidden']}, {case['words']} words; {source}"
     )
     return f"{markdown(['way', 'threads', 'seconds a sentence', 'ratio'], rows)}\n\n{note}"
 
@@ -269,7 +270,7 @@ def images() -> str:
 
 def generation() -> str:
     """Characters a second on one thread, with and without the stepper."""
-    run = json.loads((ROOT / "results" / "bench-generation.json").read_text())
+    run, source = bench("bench-generation.json")
     rows = [
         [
             f"{size['layers']} x {size['hidden']}",
@@ -277,11 +278,7 @@ def generation() -> str:
         ]
         for size in run["sizes"]
     ]
-    found = run["environment"]
-    note = (
-        f"{found['machine']['processor']}, commit {found['commit']}; `results/bench-generation.json`."
-    )
-    return f"{markdown(['layers x d', 'characters/s', 'by the module'], rows)}\n\nOne thread, {note}"
+    return f"{markdown(['layers x d', 'characters/s', 'by the module'], rows)}\n\nOne thread, {source}"
 
 
 def _range(values: list[float], form: str, unit: str) -> str:

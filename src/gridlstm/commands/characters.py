@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 from rich.console import Console
 
-from gridlstm.commands.load import experiment_of, open_run, stored
+from gridlstm.commands.load import expect, open_run, stored
 from gridlstm.commands.options import Generate, Score
 from gridlstm.commands.pipes import stop_writing
 from gridlstm.data.text import encode, map_file
@@ -16,7 +16,7 @@ from gridlstm.experiments.options import Characters
 from gridlstm.models.characters import CharacterModel
 from gridlstm.models.generate import generate
 from gridlstm.training.reporter import say
-from gridlstm.training.rundir import RunDir, RunError
+from gridlstm.training.rundir import RunDir
 from gridlstm.training.weights import load_weights
 
 __all__ = ["load_model", "run_generate", "run_score"]
@@ -90,9 +90,7 @@ def load_model(run: RunDir) -> CharacterModel:
         RunError: if the run is not one of characters, or has no weights yet.
         WeightsError: if they cannot be read.
     """
-    experiment = experiment_of(run)
-    if not isinstance(experiment, Characters):
-        raise RunError(f"{run.path}: expected a run of characters, got one of {experiment.name}")
+    experiment = expect(run, Characters)
     path, alphabet = stored(run, "alphabet")
     model = make_model(experiment, bytes(alphabet.tolist()))
     load_weights(model, path)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rich.console import Console
 
-from gridlstm.commands.load import experiment_of, load, load_into, open_run
+from gridlstm.commands.load import expect, load, load_into, open_run
 from gridlstm.commands.options import Classify, Plot
 from gridlstm.data.pictures import read_picture, to_digit
 from gridlstm.experiments.images import ImageProblem, as_input, classify, make_network
@@ -16,7 +16,7 @@ from gridlstm.figures.activations import draw_activations
 from gridlstm.figures.digits import draw_confusion, draw_mistakes
 from gridlstm.models.image_network import ImageNetwork
 from gridlstm.training.reporter import say
-from gridlstm.training.rundir import RunDir, RunError
+from gridlstm.training.rundir import RunDir
 
 __all__ = ["PICTURES", "draw_picture", "run_classify"]
 
@@ -27,7 +27,7 @@ PICTURES = ("confusion", "mistakes", "activations")
 def run_classify(options: Classify) -> None:
     """Tells the class of each picture and its probability."""
     run = open_run(options.run, "images")
-    experiment = _experiment(run)
+    experiment = expect(run, Images)
     digits = np.stack([to_digit(read_picture(path), str(path)) for path in options.images])
     network = load_into(make_network(experiment), run)
     console = Console()
@@ -48,7 +48,7 @@ def draw_picture(run: RunDir, options: Plot) -> Figure:
         RunError: if the run is not one of images.
         ValueError: if there is no such image.
     """
-    experiment = _experiment(run)
+    experiment = expect(run, Images)
     given = options.input or "0"
     if options.kind == "activations" and not given.isdecimal():  # A picture: no data set is needed.
         own = to_digit(read_picture(Path(given)), given)
@@ -67,13 +67,6 @@ def draw_picture(run: RunDir, options: Plot) -> Figure:
     if options.kind == "confusion":
         return draw_confusion(test.labels, probabilities.argmax(1), network.num_classes)
     return draw_mistakes(test.images, test.labels, probabilities)
-
-
-def _experiment(run: RunDir) -> Images:
-    experiment = experiment_of(run)
-    if not isinstance(experiment, Images):
-        raise RunError(f"{run.path}: expected a run of images, got one of {experiment.name}")
-    return experiment
 
 
 def _activations(network: ImageNetwork, image: NDArray[np.uint8], experiment: Images) -> Figure:

@@ -15,8 +15,9 @@ from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import NETWORK, put_weights, weights_of
 from gridlstm.training.weights import load_weights
 
-__all__ = ["Trained", "experiment_of", "load", "load_into", "open_run", "stored"]
+__all__ = ["Trained", "expect", "experiment_of", "load", "load_into", "open_run", "stored"]
 
+Kind = TypeVar("Kind", bound=Experiment)
 Network = TypeVar("Network", bound=nn.Module)
 
 
@@ -53,6 +54,18 @@ def experiment_of(run: RunDir) -> Experiment:
         return from_flat(config["experiment"], config["options"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise RunError(f"{run.path / 'config.json'}: {error}") from error
+
+
+def expect(run: RunDir, kind: type[Kind]) -> Kind:
+    """What was asked for, if it is an experiment of this kind.
+
+    Raises:
+        RunError: if it is another.
+    """
+    experiment = experiment_of(run)
+    if not isinstance(experiment, kind):
+        raise RunError(f"{run.path}: expected a run of {kind.name}, got one of {experiment.name}")
+    return experiment
 
 
 def stored(run: RunDir, name: str) -> tuple[Path, Tensor]:

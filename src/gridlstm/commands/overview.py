@@ -15,7 +15,7 @@ __all__ = ["collect", "overview"]
 
 POINTS = 200
 """The most rows of a curve that are worth keeping."""
-MEASURES = ("accuracy", "bits", "perplexity", "error")
+MEASURES = tuple(dict.fromkeys(presets["paper"].measure for presets in EXPERIMENTS.values()))
 """What is told of a run: the first of these that was measured."""
 
 

@@ -16,9 +16,6 @@ from gridlstm.training.rundir import RunDir, RunError
 
 __all__ = ["run"]
 
-MEASURES = {"characters": "bits", "translation": "perplexity", "images": "error"}
-"""What is drawn of an experiment, where it is not its accuracy."""
-
 
 def run(options: Plot) -> None:
     """Draws a figure from directories of runs alone."""
@@ -48,7 +45,6 @@ def _curve(run: RunDir) -> Curve:
     experiment, rows = experiment_of(run), run.metrics()
     if not rows:
         raise RunError(f"{run.path}: expected a run with an evaluation, got one without")
-    measure = MEASURES.get(experiment.name, "accuracy")
     return Curve(
         name=run.path.name,
         experiment=experiment.name,
@@ -58,8 +54,8 @@ def _curve(run: RunDir) -> Curve:
         bits=experiment.bits if isinstance(experiment, Parity) else None,
         start=experiment.start if isinstance(experiment, Parity) else None,
         samples=[row["samples"] for row in rows],
-        measure=measure,
-        values=[row[measure] for row in rows],
+        measure=experiment.measure,
+        values=[row[experiment.measure] for row in rows],
         characters=experiment.chunk if isinstance(experiment, Characters) else None,
     )
 

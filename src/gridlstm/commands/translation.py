@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from torch import nn
 
-from gridlstm.commands.load import Trained, experiment_of, stored
+from gridlstm.commands.load import Trained, expect, stored
 from gridlstm.commands.options import Eval, Plot, Translate
 from gridlstm.commands.pipes import stop_writing
 from gridlstm.data.vocabulary import BEGIN
@@ -83,9 +83,7 @@ def load_translator(run: RunDir) -> TextTranslator:
         WeightsError: if they cannot be read.
         DataError: if they have no languages.
     """
-    experiment = experiment_of(run)
-    if not isinstance(experiment, Translation):
-        raise RunError(f"{run.path}: expected a run of translation, got one of {experiment.name}")
+    experiment = expect(run, Translation)
     path, languages = stored(run, "languages")
     translator = make_model(experiment, *read_languages(languages))
     load_weights(translator, path)

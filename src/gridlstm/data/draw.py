@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["draw", "draw_split", "mix", "visit"]
+__all__ = ["draw", "draw_split", "mix", "shuffle", "visit"]
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -56,13 +56,14 @@ def visit(seed: int, numbers: Ints, count: int) -> Ints:
     found = np.empty_like(numbers)
     for epoch in np.unique(epochs):
         own = epochs == epoch
-        found[own] = _order(seed, int(epoch), count)[places[own]]
+        found[own] = shuffle(seed, int(epoch), count)[places[own]]
     return found
 
 
 @lru_cache(maxsize=4)
-def _order(seed: int, epoch: int, count: int) -> Ints:
-    drawn = draw(seed, np.arange(count), 1, 0, 2**32, stream=epoch)[:, 0]
+def shuffle(seed: int, stream: int, count: int) -> Ints:
+    """The numbers below ``count``, in an order that the seed and the stream give; not to be changed."""
+    drawn = draw(seed, np.arange(count), 1, 0, 2**32, stream)[:, 0]
     order = np.argsort(drawn, kind="stable")
     order.flags.writeable = False
     return order

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlstm.data.draw import draw
+from gridlstm.data.draw import shuffle
 from gridlstm.data.files import DataError, Source, embedded, explained, find
 from gridlstm.data.vocabulary import BEGIN, END, PADDING
 
@@ -247,11 +247,8 @@ class Buckets:
     def _order(self, epoch: int) -> Ints:
         """The batches of an epoch, ``[batches, batch]``."""
         count = len(self.lengths) // self.batch
-        chosen = self._shuffled(len(self.lengths), 2 * epoch)[: count * self.batch]
+        chosen = shuffle(self.seed, 2 * epoch, len(self.lengths))[: count * self.batch]
         source, target = self.lengths[chosen].T
         batches = chosen[np.lexsort((target, source))].reshape(count, self.batch)
-        found: Ints = batches[self._shuffled(count, 2 * epoch + 1)]
+        found: Ints = batches[shuffle(self.seed, 2 * epoch + 1, count)]
         return found
-
-    def _shuffled(self, count: int, stream: int) -> Ints:
-        return np.argsort(draw(self.seed, np.arange(count), 1, 0, 2**32, stream)[:, 0], kind="stable")

@@ -53,6 +53,7 @@ class Images:
     """How to train. An epoch of MNIST has 50,000 samples."""
 
     name: ClassVar[str] = "images"
+    measure: ClassVar[str] = "error"
 
     def __post_init__(self) -> None:
         for name in ("layers", "hidden", "patch", "relu"):

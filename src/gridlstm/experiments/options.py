@@ -71,6 +71,7 @@ class Memorization:
     """How to train."""
 
     name: ClassVar[str] = "memorization"
+    measure: ClassVar[str] = "accuracy"
 
     def __post_init__(self) -> None:
         _check(
@@ -99,6 +100,7 @@ class Addition:
     """How to train."""
 
     name: ClassVar[str] = "addition"
+    measure: ClassVar[str] = "accuracy"
 
     def __post_init__(self) -> None:
         _check(self, ("digits", "layers", "hidden"), 81)
@@ -133,6 +135,7 @@ class Parity:
     """How to train."""
 
     name: ClassVar[str] = "parity"
+    measure: ClassVar[str] = "accuracy"
 
     def __post_init__(self) -> None:
         _check(self, ("bits", "layers", "hidden"), 2 ** min(self.bits, 7))
@@ -167,6 +170,7 @@ class Characters:
     """How to train. A sample is a chunk; the batch is the number of texts read side by side."""
 
     name: ClassVar[str] = "characters"
+    measure: ClassVar[str] = "bits"
 
     def __post_init__(self) -> None:
         _check(self, ("layers", "hidden", "chunk", "sequence", "validated"), 81)

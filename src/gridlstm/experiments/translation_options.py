@@ -56,6 +56,7 @@ class Translation:
     """How to train. A sample is a pair of sentences."""
 
     name: ClassVar[str] = "translation"
+    measure: ClassVar[str] = "perplexity"
 
     def __post_init__(self) -> None:
         for name in ("train", "valid", "test"):  # From a file they come as lists.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from gridlstm.checks import check_positive
 from gridlstm.models.translator import Translator, select
@@ -139,14 +140,11 @@ def search_all(
     while order and not sentences[order[0]]:
         yield order.pop(0), Candidate([], 0.0)
     while order:
-        longest = len(sentences[order[-1]])
-        count = max(1, BLOCKS // (longest * rules.beam))
+        count = max(1, BLOCKS // (len(sentences[order[-1]]) * rules.beam))
         places, order = order[-count:], order[:-count]
-        lengths = torch.tensor([len(sentences[place]) for place in places])
-        source = torch.zeros(len(places), longest, dtype=torch.int64)
-        for row, place in enumerate(places):
-            source[row, : lengths[row]] = torch.tensor(sentences[place])
-        found = beam_search(translator, source.to(device), lengths.to(device), rules)
+        own = [torch.tensor(sentences[place], device=device) for place in places]
+        lengths = torch.tensor([len(sentence) for sentence in own], device=device)
+        found = beam_search(translator, pad_sequence(own, batch_first=True), lengths, rules)
         yield from zip(places, found, strict=True)
 
 
