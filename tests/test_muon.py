@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from gridlstm import SequenceGridLSTM
+from gridlstm import AttentionTranslator, SequenceGridLSTM
 from gridlstm.training.muon import Muon, orthogonalise
 
 
@@ -63,3 +63,10 @@ def test_the_weights_of_blocks_are_the_matrices(tied: bool) -> None:
     names = {id(p): name for name, p in network.named_parameters()}
     matrices = [names[id(p)] for p in Muon(network).param_groups[0]["params"]]
     assert sorted(matrices) == ["0.grid.weight_depth", "0.grid.weight_time"]
+
+
+def test_all_but_what_reads_and_writes_words_are_matrices_of_the_attention_model() -> None:
+    network = AttentionTranslator(9, 7, 8, 2, depth_gates=True)
+    matrices = {id(p) for p in Muon(network).param_groups[0]["params"]}
+    adams = [name for name, p in network.named_parameters() if p.dim() > 1 and id(p) not in matrices]
+    assert sorted(adams) == ["scores.weight", "source.weight", "target.weight"]

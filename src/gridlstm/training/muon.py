@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gridlstm.models.hidden import HiddenLinear
+
 __all__ = ["Muon", "orthogonalise"]
 
 Q, R, S = 3.4445, -4.7750, 2.0315
@@ -17,8 +19,9 @@ class Muon(torch.optim.Optimizer):
 
     The weights of blocks and layers take Nesterov momentum with all singular values set to about 1.
     Biases, and the matrices of ``nn.Linear`` and ``nn.Embedding``, which read and write symbols, are
-    updated by Adam. An update of a matrix has the size that one of Adam would have (0.2 a weight), so
-    the learning rate means the same for both.
+    updated by Adam; a ``HiddenLinear`` is a layer between hidden vectors and counts as the former.
+    An update of a matrix has the size that one of Adam would have (0.2 a weight), so the learning rate
+    means the same for both.
 
     PyTorch has had a Muon since 2.9. This one takes untied weights, which are matrices one behind the
     other; stays in float32, because bfloat16 is slow on most processors; and needs no second optimiser.
@@ -41,7 +44,7 @@ class Muon(torch.optim.Optimizer):
         outer = {
             id(parameter)
             for module in network.modules()
-            if isinstance(module, nn.Linear | nn.Embedding)
+            if isinstance(module, nn.Linear | nn.Embedding) and not isinstance(module, HiddenLinear)
             for parameter in module.parameters(recurse=False)
         }
         inner = [
