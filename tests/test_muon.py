@@ -4,7 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from gridlstm import AttentionTranslator, SequenceGridLSTM
+from gridlstm import (
+    AttentionTranslator,
+    GatedFeedbackLSTM,
+    MultiplicativeRNN,
+    SequenceGridLSTM,
+    StackedLSTM,
+)
 from gridlstm.training.muon import Muon, orthogonalise
 
 
@@ -65,8 +71,18 @@ def test_the_weights_of_blocks_are_the_matrices(tied: bool) -> None:
     assert sorted(matrices) == ["0.grid.weight_depth", "0.grid.weight_time"]
 
 
-def test_all_but_what_reads_and_writes_words_are_matrices_of_the_attention_model() -> None:
-    network = AttentionTranslator(9, 7, 8, 2, depth_gates=True)
+@pytest.mark.parametrize(
+    ("network", "adams"),
+    [
+        (StackedLSTM(5, 8, 2), ["lstm.weight_ih_l0"]),
+        (StackedLSTM(5, 8, 2, tied=True), ["input_projection.weight"]),
+        (MultiplicativeRNN(5, 8), ["weight_input"]),
+        (GatedFeedbackLSTM(5, 8, 2, bias=False), ["weight_input.0"]),
+        (AttentionTranslator(9, 7, 8), ["source.weight", "target.weight", "scores.weight"]),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_matrices_that_read_or_write_symbols_are_adams(network: nn.Module, adams: list[str]) -> None:
     matrices = {id(p) for p in Muon(network).param_groups[0]["params"]}
-    adams = [name for name, p in network.named_parameters() if p.dim() > 1 and id(p) not in matrices]
-    assert sorted(adams) == ["scores.weight", "source.weight", "target.weight"]
+    found = [name for name, p in network.named_parameters() if p.dim() > 1 and id(p) not in matrices]
+    assert sorted(found) == sorted(adams)

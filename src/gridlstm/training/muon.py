@@ -18,8 +18,10 @@ class Muon(torch.optim.Optimizer):
     """Muon (Jordan et al., 2024) for what recurs, Adam for the rest.
 
     The weights of blocks and layers take Nesterov momentum with all singular values set to about 1.
-    Biases, and the matrices of ``nn.Linear`` and ``nn.Embedding``, which read and write symbols, are
-    updated by Adam; a ``HiddenLinear`` is a layer between hidden vectors and counts as the former.
+    Biases, and matrices that read or write symbols, are updated by Adam: those of ``nn.Embedding`` and
+    ``nn.Linear`` (not of ``HiddenLinear``, which stands between hidden vectors), and those whose names
+    a module lists as ``input_weights``. Orthogonal updates of these would give each symbol an equal
+    share of the update's size, so those of the text at hand would be learnt too slowly.
     An update of a matrix has the size that one of Adam would have (0.2 a weight), so the learning rate
     means the same for both.
 
@@ -46,6 +48,10 @@ class Muon(torch.optim.Optimizer):
             for module in network.modules()
             if isinstance(module, nn.Linear | nn.Embedding) and not isinstance(module, HiddenLinear)
             for parameter in module.parameters(recurse=False)
+        } | {
+            id(module.get_parameter(name))
+            for module in network.modules()
+            for name in getattr(module, "input_weights", ())
         }
         inner = [
             p
