@@ -419,6 +419,10 @@ def test_other_text_is_not_resumed(gridlstm, tmp_path: Path) -> None:
     [
         (["--network", "depth-gated", "--layers", "1"], "layers: expected at least 2 for depth gates"),
         (["--dropout", "1"], "dropout: expected at least 0 and below 1, got 1.0"),
+        (
+            ["--network", "attention", "--side-dropout", "0.1"],
+            "side_dropout: expected 0 for attention, got 0.1",
+        ),
         (["--beam", "0"], "beam: expected at least 1, got 0"),
         (["--source", "de"], "source, target: expected zh to en for tatoeba, got de to en"),
         (["--corpus", "multi30k"], "expected de to en or en to de for multi30k, got zh to en"),

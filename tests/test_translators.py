@@ -330,9 +330,12 @@ def test_an_ensemble_averages_probabilities() -> None:
     assert Ensemble(members).align(source, target, lengths).shape == (3, 4, 5, 7)
 
 
-@pytest.mark.parametrize("make", [reencoder, attention])
-def test_dropout_is_for_training(make: Callable[..., Translator]) -> None:
-    model = make(dropout=0.5)
+@pytest.mark.parametrize(
+    ("make", "option"),
+    [(reencoder, "dropout"), (reencoder, "side_dropout"), (attention, "dropout")],
+)
+def test_dropout_is_for_training(make: Callable[..., Translator], option: str) -> None:
+    model = make(**{option: 0.5})
     given = sentences()
     assert not torch.equal(model(*given), model(*given))
     model.eval()
@@ -363,6 +366,7 @@ def test_a_few_sentences_are_learnt(make: Callable[[], Translator]) -> None:
         (lambda: Reencoder(5, 5, 4, 0), ValueError, "num_layers: expected at least 1, got 0"),
         (lambda: Reencoder(5, 5, 4, entry="last"), ValueError, "entry: expected one of first, every"),
         (lambda: Reencoder(5, 5, 4, dropout=1.0), ValueError, "dropout: expected a probability"),
+        (lambda: Reencoder(5, 5, 4, side_dropout=-1), ValueError, "side_dropout: expected a prob"),
         (lambda: AttentionTranslator(5, 5, 4, dropout=-1), ValueError, "dropout: expected a prob"),
         (
             lambda: AttentionTranslator(5, 5, 4, depth_gates=True),

@@ -47,16 +47,16 @@ def check_number(name: str, value: float) -> None:
         raise TypeError(f"{name}: expected a number, got {value!r}")
 
 
-def check_dropout(value: float) -> None:
+def check_dropout(value: float, name: str = "dropout") -> None:
     """Checks the probability with which values are dropped.
 
     Raises:
         TypeError: if it is no number.
         ValueError: if it is no probability, or 1: nothing would be left.
     """
-    check_number("dropout", value)
+    check_number(name, value)
     if not 0 <= value < 1:
-        raise ValueError(f"dropout: expected a probability of at least 0 and below 1, got {value}")
+        raise ValueError(f"{name}: expected a probability of at least 0 and below 1, got {value}")
 
 
 def check_forget_bias(forget_bias: float | None, bias: bool) -> None:

@@ -45,7 +45,10 @@ class Translation:
     hidden: int = 450
     """The length of hidden and memory vectors."""
     dropout: float = 0.5
-    """The probability with which hidden values are dropped."""
+    """The probability with which hidden values are dropped: in the blocks of a Reencoder; of the
+    vectors of words, between layers and before predictions in the others."""
+    side_dropout: float = 0.0
+    """The same for the vectors with which words enter a Reencoder and from which they are predicted."""
     forget_bias: float = 1.0
     """What the bias of the forget gates starts from."""
     beam: int = 20
@@ -65,8 +68,11 @@ class Translation:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout: expected at least 0 and below 1, got {self.dropout}")
+        for name in ("dropout", "side_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name}: expected at least 0 and below 1, got {getattr(self, name)}")
+        if self.side_dropout and self.network != "reencoder":
+            raise ValueError(f"side_dropout: expected 0 for {self.network}, got {self.side_dropout}")
         if self.network == "depth-gated" and self.layers == 1:
             raise ValueError("layers: expected at least 2 for depth gates between them, got 1")
         given = [name for name in ("train", "valid", "test") if getattr(self, name)]

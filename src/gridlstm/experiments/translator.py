@@ -95,7 +95,12 @@ def make_model(experiment: Translation, source: Language, target: Language) -> T
     sizes = (len(source.vocabulary), len(target.vocabulary), experiment.hidden, experiment.layers)
     model: Translator
     if experiment.network == "reencoder":
-        model = Reencoder(*sizes, dropout=experiment.dropout, forget_bias=experiment.forget_bias)
+        model = Reencoder(
+            *sizes,
+            side_dropout=experiment.side_dropout,
+            dropout=experiment.dropout,
+            forget_bias=experiment.forget_bias,
+        )
     else:
         model = AttentionTranslator(
             *sizes,

@@ -4,9 +4,10 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from typing_extensions import Unpack
 
-from gridlstm.checks import check_choice, check_positive
+from gridlstm.checks import check_choice, check_dropout, check_positive
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM, GridOptions
 from gridlstm.models.projection import read
@@ -41,6 +42,8 @@ class Reencoder(Translator):
             long, however long the source is.
         entry: ``"first"`` lets words into the first grid only, so that the grids above have only what
             comes from below at each block; ``"every"`` lets the same vectors into every grid's sides.
+        side_dropout: the probability of dropping each value of the vectors with which words enter and
+            from which they are predicted, hidden and memory, in training mode.
         options: any further argument of :class:`GridLSTM`; ``dropout`` acts on the hidden vectors that
             the blocks read.
 
@@ -65,6 +68,8 @@ class Reencoder(Translator):
         - Every block above the first grid receives what leaves the one below it. The paper does not say
           whether words enter there, too: ``entry`` chooses. With ``"first"`` those sides are zero.
         - Lengths of source sentences are masked: a block beyond the end hands its vectors on.
+        - The paper drops hidden values in the blocks, which is ``dropout``. The memories of words stay
+          whole there, and a small corpus is learnt by heart through them: hence ``side_dropout``.
 
     >>> net = Reencoder(source_words=9, target_words=7, hidden_size=8)
     >>> source, target = torch.tensor([[3, 4, 5], [8, 0, 0]]), torch.tensor([[1, 4], [1, 5]])
@@ -84,15 +89,18 @@ class Reencoder(Translator):
         num_layers: int = 2,
         *,
         entry: Entry = "first",
+        side_dropout: float = 0.0,
         **options: Unpack[GridOptions],
     ) -> None:
         super().__init__(source_words, target_words)
         check_positive("hidden_size", hidden_size)
         check_positive("num_layers", num_layers)
         check_choice("entry", entry, get_args(Entry))
+        check_dropout(side_dropout, "side_dropout")
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.entry = entry
+        self.side_dropout = side_dropout
         self.stack = GridStack(
             [
                 GridLSTM(
@@ -134,7 +142,7 @@ class Reencoder(Translator):
 
     def begin(self, source: Tensor, lengths: Tensor) -> Progress:
         """The lengths, then hidden and memory vectors of the target side of each grid."""
-        entering = _side(self.source, source)
+        entering = self._side(self.source, source)
         above = entering if self.entry == "every" else entering.map(torch.zeros_like)
         return lengths, *entering, *[vector for _ in range(1, self.num_layers) for vector in above]
 
@@ -142,7 +150,7 @@ class Reencoder(Translator):
         """One row of blocks in each grid, with what the rows before have left."""
         lengths, *vectors = progress
         carried = [State(h, m) for h, m in zip(vectors[::2], vectors[1::2], strict=True)]
-        entering = self._enter({"source": _side(self.target, words.unsqueeze(1))})
+        entering = self._enter({"source": self._side(self.target, words.unsqueeze(1))})
         sides = [{**own, "target": target} for own, target in zip(entering, carried, strict=True)]
         out = self.stack(sides, lengths={"source": lengths})
         left = [vector for layer in out for vector in layer["target"]]
@@ -168,17 +176,21 @@ class Reencoder(Translator):
         return torch.stack(maps)
 
     def _sides(self, source: Tensor, target: Tensor) -> list[dict[str, State]]:
-        return self._enter({"target": _side(self.source, source), "source": _side(self.target, target)})
+        return self._enter(
+            {"target": self._side(self.source, source), "source": self._side(self.target, target)}
+        )
 
     def _enter(self, sides: dict[str, State]) -> list[dict[str, State]]:
         """The sides of each grid."""
         return [sides, *[sides if self.entry == "every" else {}] * (self.num_layers - 1)]
 
     def _read(self, side: State) -> Tensor:
-        scores: Tensor = self.scores(read(side, "both").squeeze(-2))
+        scores: Tensor = self.scores(self._drop(read(side, "both").squeeze(-2)))
         return scores
 
+    def _side(self, words: nn.Embedding, sentence: Tensor) -> State:
+        """The vectors of words, as a side of a grid of depth 1: ``[batch, words, 1, hidden]`` each."""
+        return State(*self._drop(words(sentence)).unsqueeze(-2).chunk(2, -1))
 
-def _side(words: nn.Embedding, sentence: Tensor) -> State:
-    """The vectors of words, as a side of a grid of depth 1: ``[batch, words, 1, hidden]`` each."""
-    return State(*words(sentence).unsqueeze(-2).chunk(2, -1))
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.side_dropout, self.training)
