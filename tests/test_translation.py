@@ -259,6 +259,12 @@ def test_on_a_terminal_each_line_is_answered_until_it_is_interrupted(
     assert gridlstm("translate", trained) == (130, "Hello.\n\n", "")
 
 
+def test_a_closed_input_is_refused(gridlstm, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    message = "gridlstm translate: standard input: expected a sentence a line, but it is closed\n"
+    assert gridlstm("translate", trained) == (2, "", message)
+
+
 def test_translating_stops_with_its_reader(tmp_path: Path, trained: Path) -> None:
     """Before the second chunk of lines is written, nobody reads any more."""
     (tmp_path / "in").write_text("你好。\n" * 2 * command.TOGETHER)

@@ -42,11 +42,14 @@ def run_translate(options: Translate) -> None:
     """Translates line by line, in order, and tells on standard error how far it is.
 
     Raises:
-        ValueError: if a line is too long or no text, with its number. Those before it are translated.
+        ValueError: if a line is too long or no text, with its number. Those before it are translated;
+            or if standard input is closed.
         SystemExit: 130 if it is interrupted.
     """
     if options.threads is not None:
         torch.set_num_threads(options.threads)
+    if sys.stdin is None:
+        raise ValueError("standard input: expected a sentence a line, but it is closed")
     translator = join_up([load_translator(RunDir.open(path)) for path in options.runs])
     lines, out, console = sys.stdin.buffer, sys.stdout.buffer, Console(stderr=True)
     sentences = _sentences(lines, translator.source, options.longest)
