@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from gridlstm.training.checkpoint import Checkpoint, CheckpointError, load_newest, save
 from gridlstm.training.settings import Training
 from gridlstm.training.trainer import Measures, Outcome, Trainer, TrainingError
+from gridlstm.training.weights import save_weights
 
 
 class Mix(nn.Module):
@@ -216,6 +217,13 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="a weight is not finite; there is no checkpoint yet"):
         trainer.save()
     assert not list(tmp_path.iterdir())
+
+
+def test_weights_may_be_read_by_whoever_may_read_other_files(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    save_weights(nn.Linear(2, 3), tmp_path / "model.safetensors")
+    modes = {path.stat().st_mode for path in tmp_path.iterdir()}
+    assert len(modes) == 1, modes
 
 
 def test_no_usable_checkpoint_is_an_error_not_a_new_start(tmp_path: Path) -> None:

@@ -21,7 +21,10 @@ def save_weights(network: nn.Module, path: Path) -> None:
     """
     beside = path.with_name(f".{path.name}")
     try:
+        beside.touch()
+        usual = beside.stat().st_mode  # safetensors' own is for the owner alone
         save_model(network, str(beside))
+        beside.chmod(usual)
         beside.replace(path)
     except (OSError, SafetensorError) as error:
         beside.unlink(missing_ok=True)
