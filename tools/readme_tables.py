@@ -173,7 +173,9 @@ def characters() -> str:
                 f"{read / summary['seconds']:,.0f}",
                 f"{summary['best']['bits']:.3f}",
                 f"{run['evaluation']['bits']:.3f}" if run["evaluation"] else "",
-                f"{run['evaluation']['characters'] / 1e6:.1f} M" if run["evaluation"] else "",
+                f"{run['evaluation']['characters'] / 1e6:.1f} M in {run['evaluation']['streams']}"
+                if run["evaluation"]
+                else "",
             ]
         )
     paper = [
@@ -184,10 +186,12 @@ def characters() -> str:
         "",
         "",
         "1.47",
-        "5 M",
+        "5 M in 1",
     ]
     titles = ["network", "layers x d", "parameters", "characters read", "characters/s"]
-    return markdown([*titles, "validation bits", "test bits", "characters of test"], [*rows, paper])
+    return markdown(
+        [*titles, "validation bits", "test bits", "characters of test, pieces"], [*rows, paper]
+    )
 
 
 def translation() -> str:
