@@ -204,13 +204,14 @@ def translation() -> str:
                 continue
             together = 1 + len(found.get("ensemble", ()))
             sides = options.get("side_dropout", 0)
+            dropout = f"{options['dropout']:g}" + (f", sides {sides:g}" if sides else "")
+            read = f"{summary['samples'] / 1000:,.0f} K"
             rows.append(
                 [
                     options["network"] + (f", {together} models" if together > 1 else ""),
                     f"{options['layers']} x {options['hidden']}",
                     f"{together * summary['parameters'] / 1e6:.1f} M",
-                    f"{options['dropout']:g}" + (f", sides {sides:g}" if sides else ""),
-                    f"{summary['samples'] / 1000:,.0f} K" if together == 1 else "",
+                    *((dropout, read) if together == 1 else ("", "")),
                     f"{found['perplexity']:.1f}",
                     f"{found['bleu 1']:.1f}",
                     f"{found['bleu all']:.1f}",
