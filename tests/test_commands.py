@@ -436,3 +436,20 @@ def test_a_network_that_starts_by_counting(signs: bool, network: str) -> None:
     above = (seen > 0).double().mean(0)
     assert above.min() < 0.2
     assert above.max() > 0.8
+
+
+@pytest.mark.parametrize("network", ["tied-grid", "untied-tanh"])
+@pytest.mark.parametrize("signs", [True, False])
+def test_a_network_that_starts_from_random_signs(signs: bool, network: str) -> None:
+    start = replace(EXPERIMENTS["parity"]["smoke"], bits=64, hidden=400, signs=signs, network=network)  # type: ignore[call-arg]
+    judge = make_problem(replace(start, start="signs")).network()  # type: ignore[call-arg]
+    bits = torch.from_numpy(np.random.default_rng(0).integers(0, 2, (1000, 64)))
+    linear = getattr(judge.body.projection, "linear", judge.body.projection)
+    # The units of the memory vote: each is the sum of 64 literals times log2(64), less a threshold.
+    votes = linear(judge.encode(bits))[:, -400:].detach()
+    sizes = linear.weight[-400:].abs()
+    assert sizes.min() == sizes.max() == (3 if signs else 6)
+    assert abs(linear.weight[-400:].sign().mean()) < 0.02
+    thresholds = votes.mean(0)
+    assert 20 < thresholds.abs().max() < 6 * 64**0.5 / 2 + 2
+    assert votes.std(0).mean().item() == pytest.approx(6 * 64**0.5 / 2, rel=0.05)

@@ -12,6 +12,8 @@ from gridlstm import (
     StackedLSTM,
 )
 from gridlstm.training.muon import Muon, orthogonalise
+from gridlstm.training.settings import Training
+from gridlstm.training.trainer import make_optimizer
 
 
 @pytest.mark.parametrize("shape", [(12, 12), (32, 16), (16, 32), (3, 24, 8)])
@@ -86,3 +88,12 @@ def test_matrices_that_read_or_write_symbols_are_adams(network: nn.Module, adams
     matrices = {id(p) for p in Muon(network).param_groups[0]["params"]}
     found = [name for name, p in network.named_parameters() if p.dim() > 1 and id(p) not in matrices]
     assert sorted(found) == sorted(adams)
+
+
+def test_momentum_is_a_setting() -> None:
+    settings = Training(optimizer="muon", momentum=0.8)
+    optimizer = make_optimizer(settings, nn.Linear(3, 3))
+    assert {group["momentum"] for group in optimizer.param_groups} == {0.8}
+    for wrong in (1.0, -0.1, float("nan")):
+        with pytest.raises(ValueError, match="momentum: expected at least 0 and less than 1, got"):
+            Training(momentum=wrong)

@@ -1,5 +1,6 @@
 """The three algorithmic experiments as problems for the trainer (4.1, 4.2, and parity)."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -100,6 +101,9 @@ class TaskProblem:
             if given.start == "counting":
                 linear = body.projection if isinstance(body, FeedForward) else body.projection.linear
                 start_counting(linear, signs=given.signs)
+            elif given.start == "signs":
+                linear = body.projection if isinstance(body, FeedForward) else body.projection.linear
+                start_signs(linear, given.hidden, signs=given.signs)
             return Judge(body, signs=given.signs)
         sizes = (self.task.symbols, given.hidden, given.layers)
         family = SequenceGridLSTM if kind == "grid" else StackedLSTM
@@ -174,6 +178,28 @@ def start_counting(linear: nn.Linear, *, signs: bool) -> None:
         weight, bias = 2 * weight, bias - weight.sum(1)
     linear.weight.copy_(weight)
     linear.bias.copy_(bias)
+
+
+@torch.no_grad()
+def start_signs(linear: nn.Linear, units: int, *, signs: bool) -> None:
+    """Makes the last ``units`` of a projection of bits majorities of literals.
+
+    A threshold unit whose weights have one size and random signs is correlated with the parity of all
+    k bits by about sqrt(2 / (π k)), whatever the signs; weights of random sizes lose this
+    exponentially in k. Weights are ±s, with s = log2(k), large enough for a hard threshold; the
+    threshold is uniform within s·sqrt(k)/2 of the mean. In a 1-LSTM these are the units of the memory,
+    which carries the votes past the layers.
+    """
+    bits, like = linear.in_features, linear.weight[-units:]
+    size = math.log2(bits)
+    weight = size * (2 * torch.randint_like(like, 2) - 1)
+    bias = size * bits**0.5 / 2 * (2 * torch.rand_like(linear.bias[-units:]) - 1)
+    if signs:  # -1 and 1 for 0 and 1: half the weights, and the mean is 0.
+        weight = weight / 2
+    else:
+        bias = bias - weight.sum(1) / 2
+    linear.weight[-units:] = weight
+    linear.bias[-units:] = bias
 
 
 def make_task(experiment: options.Algorithm) -> tasks.Task:

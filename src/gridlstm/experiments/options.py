@@ -124,9 +124,11 @@ class Parity:
     """What the bias of the forget gates starts from."""
     signs: bool = True
     """Give the bits as -1 and 1 instead of 0 and 1."""
-    start: Literal["random", "counting"] = "random"
-    """What the projection of the bits starts from. counting: a unit has nearly the same weight for all
-    bits and a threshold of its own, so that the network begins by seeing how many ones there are."""
+    start: Literal["random", "counting", "signs"] = "random"
+    """What the projection of the bits starts from. signs: the weights with which bits enter the memory
+    have one size and random signs, and each unit has a random threshold. counting: a unit has nearly
+    the same weight for all bits and a threshold of its own, so that the network begins by seeing how
+    many ones there are."""
     training: Training = field(
         default_factory=lambda: Training(
             batch=20, samples=10_000_000, optimizer="adagrad", rate=0.06, evaluate_every=20_000

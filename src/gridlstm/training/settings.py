@@ -20,6 +20,8 @@ class Training:
     """The update rule; muon is Adam with orthogonal updates of the weights that recur."""
     rate: float = 1e-3
     """The learning rate."""
+    momentum: float = 0.95
+    """muon: how much of the last direction remains."""
     schedule: Literal["constant", "linear", "cosine", "trapezoid"] = "constant"
     """How the learning rate falls towards the end of the samples; trapezoid: in the last quarter."""
     warmup: int = 0
@@ -46,6 +48,8 @@ class Training:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name}: expected more than 0 or None, got {value}")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum: expected at least 0 and less than 1, got {self.momentum}")
         if self.warmup < 0:
             raise ValueError(f"warmup: expected at least 0, got {self.warmup}")
         if not 0 <= self.seed < 2**31:

@@ -299,7 +299,7 @@ class Trainer:
 def make_optimizer(settings: Training, network: nn.Module) -> torch.optim.Optimizer:
     """The optimiser that the settings name."""
     if settings.optimizer == "muon":
-        return Muon(network, settings.rate)
+        return Muon(network, settings.rate, momentum=settings.momentum)
     if settings.optimizer == "adagrad":
         return torch.optim.Adagrad(network.parameters(), settings.rate)
     if settings.optimizer == "sgd":
