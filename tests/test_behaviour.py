@@ -721,3 +721,114 @@ def test_two_threads_equal_one() -> None:
         assert_close(run(), expected, rtol=1e-4, atol=1e-4)
     finally:
         torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "content_bias"),
+    [(torch.bfloat16, 2.0), (torch.bfloat16, -4.0), (torch.bfloat16, 6.0), (torch.float16, 4.0)],
+)
+def test_gradients_of_saturated_content_gates_in_low_precision(
+    dtype: torch.dtype, content_bias: float, compiled: bool
+) -> None:
+    """Where ``1 - g_c²`` is small it is not lost; the reference engine's error is about 1 %."""
+    grid = GridLSTM(["time", Dim("depth", size=4)], 16)
+    with torch.no_grad():
+        for bias in (grid.bias_time, grid.bias_depth):
+            bias.chunk(4)[3].fill_(content_bias)
+    x = torch.randn(8, 10, 16)
+
+    def content_rows() -> torch.Tensor:
+        grid.zero_grad()
+        grid({"depth": State(x, x)})["depth"].memory.square().sum().backward()
+        return grid.weight_depth.grad.chunk(4)[3].clone()
+
+    expected = content_rows()
+    with native(compiled), torch.autocast("cpu", dtype):
+        found = content_rows()
+    assert (found - expected).norm() < 0.03 * expected.norm()
+
+
+POISON = {"NaN": math.nan, "infinite": math.inf}
+MASKED = {
+    "lengths": ([Dim("a"), Dim("b", size=3)], (4, 3), {"a": [4, 2, 0]}),
+    "priority": (*TWO, {"a": [3, 4, 1], "b": [3, 2, 1]}),
+    "three dimensions": (*THREE, {"a": [3, 2, 1], "b": [4, 1, 3]}),
+    "untied": ([Dim("a"), Dim("b", size=3, tied=False)], (4, 3), {"a": [4, 2, 0]}),
+}
+
+
+@pytest.mark.parametrize("value", POISON.values(), ids=POISON.keys())
+@pytest.mark.parametrize(("dims", "sizes", "lengths"), MASKED.values(), ids=MASKED.keys())
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("low", [False, True], ids=["plain", "autocast"])
+def test_what_is_masked_does_not_matter(
+    dims: list[Dim],
+    sizes: tuple[int, ...],
+    lengths: dict[str, list[int]],
+    value: float,
+    dropout: float,
+    low: bool,
+) -> None:
+    """Not even NaN, in values or gradients, the second backward pass of a graph included."""
+    grid = make_grid(dims, dropout=dropout, dtype=torch.float32 if low else torch.float64)
+    sides = random_sides(grid, sizes, batch=3)
+    given = {name: torch.tensor(values) for name, values in lengths.items()}
+    # Which places of a side no real block reads.
+    real = torch.ones(3, *sizes, dtype=torch.bool)
+    for i, dim in enumerate(dims):
+        if dim.name in lengths:
+            inside = torch.arange(sizes[i]) < given[dim.name].unsqueeze(-1)
+            real &= inside.view(3, *(n if j == i else 1 for j, n in enumerate(sizes)))
+    unread = [~real.any(1 + i) for i in range(len(dims))]
+    poisoned = map_sides(lambda i, t: t.masked_fill(unread[i].unsqueeze(-1), value), sides)
+
+    def run(sides: Sides) -> list[Tensor]:
+        sides = map_sides(lambda _, t: t.clone().requires_grad_(), sides)
+        torch.manual_seed(3)
+        with torch.autocast("cpu", torch.bfloat16, enabled=low):
+            out = grid(sides, lengths=given)
+        shown = tensors(map_sides(lambda i, t: t[~unread[i]], out))
+        inputs = [*grid.parameters(), *tensors(sides)]
+        grads = [
+            torch.autograd.grad(tensors(out), inputs, upstream(tensors(out)), retain_graph=True)
+            for _ in range(2)
+        ]
+        return [*shown, *grads[0], *grads[1]]
+
+    for grid.engine, compiled, grid.recompute in (
+        ("reference", True, False),
+        *product(["wavefront"], [True, False], [True, False]),
+    ):
+        with native(compiled):
+            assert_close(run(poisoned), run(sides), **EXACT)
+
+
+UNUSED = {
+    "priority": [Dim("a", size=1), Dim("b", priority=True, size=1)],
+    "priority, untied": [Dim("a", size=1), Dim("b", priority=True, size=1, tied=False)],
+    "all sizes": [Dim("a", size=2), Dim("b", priority=True, size=1), Dim("c", "tanh", size=1)],
+    "constant": [Dim("a", size=2), Dim("b", torch.ones_like, priority=True, size=2)],
+    "no memory": [Dim("a", "relu", size=2), Dim("b", "identity", priority=True, size=1)],
+}
+
+
+@pytest.mark.parametrize("dims", UNUSED.values(), ids=UNUSED.keys())
+@pytest.mark.parametrize("masked", [False, True])
+def test_what_does_not_reach_the_loss_has_zeros_as_gradients(dims: list[Dim], masked: bool) -> None:
+    """In both engines alike, for every output by itself: none is missing."""
+    grid = make_grid(dims)
+    sizes = tuple(dim.size for dim in dims)
+    sides = map_sides(lambda _, t: t.requires_grad_(), random_sides(grid, sizes, batch=2))
+    call = {"lengths": {"a": torch.tensor([1, 0])}} if masked else {}
+    inputs = [*grid.parameters(), *tensors(sides)]
+    found: dict[str, list[tuple[Tensor | None, ...]]] = {}
+    for grid.engine in ("reference", "wavefront"):
+        out, blocks = grid(sides, trace=True, **call)
+        found[grid.engine] = [
+            torch.autograd.grad(t.sum(), inputs, retain_graph=True, allow_unused=True)
+            for t in (*tensors(out), *tensors(blocks))
+        ]
+    assert all(grad is not None for grads in found["reference"] for grad in grads)
+    assert_close(found["wavefront"], found["reference"], **CLOSE)
+    assert any(grad.eq(0).all() for grads in found["reference"] for grad in grads)
