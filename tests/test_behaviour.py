@@ -672,20 +672,36 @@ def _nodes(root) -> list:
     return found
 
 
-@pytest.mark.parametrize("forget_bias", [4.0, 8.0])
+LOW = [
+    ("f", 4.0, torch.bfloat16),
+    ("f", 8.0, torch.bfloat16),
+    ("f", 8.0, torch.float16),
+    ("c", -4.0, torch.bfloat16),
+    ("c", 6.0, torch.bfloat16),
+    ("c", 4.0, torch.float16),
+]
+
+
+@pytest.mark.parametrize(("gate", "start", "dtype"), LOW)
 @pytest.mark.parametrize("compiled", [True, False])
-def test_gradients_of_nearly_open_gates_in_bfloat16(forget_bias: float, compiled: bool) -> None:
-    grid = GridLSTM(["time", Dim("depth", size=6)], 16, forget_bias=forget_bias)
+def test_gradients_of_saturated_gates_in_low_precision(
+    gate: str, start: float, dtype: torch.dtype, compiled: bool
+) -> None:
+    """Where a slope, ``g_f (1 - g_f)`` or ``1 - g_c²``, is small, it is not lost."""
+    grid, number = GridLSTM(["time", Dim("depth", size=6)], 16), "ufoc".index(gate)
+    with torch.no_grad():
+        for bias in (grid.bias_time, grid.bias_depth):
+            bias.chunk(4)[number].fill_(start)
     x = torch.randn(8, 10, 16)
 
-    def forget_rows() -> torch.Tensor:
+    def rows() -> torch.Tensor:
         grid.zero_grad()
         grid({"depth": State(x, x)})["depth"].memory.square().sum().backward()
-        return grid.weight_depth.grad.chunk(4)[1].clone()
+        return grid.weight_depth.grad.chunk(4)[number].clone()
 
-    expected = forget_rows()
-    with native(compiled), torch.autocast("cpu", torch.bfloat16):
-        found = forget_rows()
+    expected = rows()
+    with native(compiled), torch.autocast("cpu", dtype):
+        found = rows()
     assert (found - expected).norm() < 0.03 * expected.norm()
 
 
@@ -721,32 +737,6 @@ def test_two_threads_equal_one() -> None:
         assert_close(run(), expected, rtol=1e-4, atol=1e-4)
     finally:
         torch.set_num_threads(1)
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize(
-    ("dtype", "content_bias"),
-    [(torch.bfloat16, 2.0), (torch.bfloat16, -4.0), (torch.bfloat16, 6.0), (torch.float16, 4.0)],
-)
-def test_gradients_of_saturated_content_gates_in_low_precision(
-    dtype: torch.dtype, content_bias: float, compiled: bool
-) -> None:
-    """Where ``1 - g_c²`` is small it is not lost; the reference engine's error is about 1 %."""
-    grid = GridLSTM(["time", Dim("depth", size=4)], 16)
-    with torch.no_grad():
-        for bias in (grid.bias_time, grid.bias_depth):
-            bias.chunk(4)[3].fill_(content_bias)
-    x = torch.randn(8, 10, 16)
-
-    def content_rows() -> torch.Tensor:
-        grid.zero_grad()
-        grid({"depth": State(x, x)})["depth"].memory.square().sum().backward()
-        return grid.weight_depth.grad.chunk(4)[3].clone()
-
-    expected = content_rows()
-    with native(compiled), torch.autocast("cpu", dtype):
-        found = content_rows()
-    assert (found - expected).norm() < 0.03 * expected.norm()
 
 
 POISON = {"NaN": math.nan, "infinite": math.inf}

@@ -59,8 +59,8 @@ class GridLSTM(nn.Module):
             ``[hidden, H]``. Glorot-uniform by default.
         dropout: the probability with which a block drops each value of the hidden vectors it reads
             (section 4.4), in training mode. What it hands on is not dropped.
-        engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and has second
-            derivatives. Both give the same results.
+        engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and supports second
+            derivatives, ``torch.func`` and ``torch.vmap``. Both give the same results.
         recompute: keep less for the backward pass and compute it anew there: less memory, for more
             time. Only the wavefront engine makes use of it.
         device: where the parameters live.
@@ -84,6 +84,8 @@ class GridLSTM(nn.Module):
         - With several priority dimensions all of them read the new vectors of the ordinary ones, and
           none another's.
         - Each phase of a block (ordinary, then priority dimensions) draws its own dropout.
+        - Every parameter and side that a call uses has a gradient, of zeros where it does not reach the
+          loss.
         - Weights along an untied reversed dimension belong to positions, not to the order of travel.
 
     >>> grid = GridLSTM(["time", Dim("depth", size=3)], hidden_size=8)
