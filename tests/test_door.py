@@ -351,12 +351,12 @@ GRIDS = {
     "dropout of everything": (
         {"dropout": 1.0},
         ValueError,
-        "dropout: expected a probability of at least 0 and below 1, got 1.0",
+        "dropout: expected at least 0 and below 1, got 1.0",
     ),
     "negative dropout": (
         {"dropout": -0.1},
         ValueError,
-        "dropout: expected a probability of at least 0 and below 1, got -0.1",
+        "dropout: expected at least 0 and below 1, got -0.1",
     ),
     "forget bias without bias": (
         {"bias": False, "forget_bias": 1.0},

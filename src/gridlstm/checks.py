@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from gridlstm.ranges import check_number
+
 __all__ = [
     "autocast_dtype",
     "check_choice",
@@ -12,7 +14,6 @@ __all__ = [
     "check_forget_bias",
     "check_kind",
     "check_lengths",
-    "check_number",
     "check_positive",
     "check_tensor",
 ]
@@ -24,7 +25,7 @@ def check_positive(name: str, value: int) -> None:
     """Checks that an argument is an integer of at least 1.
 
     Raises:
-        TypeError: if it is no integer.
+        TypeError: if it is not an integer.
         ValueError: if it is below 1.
 
     >>> check_positive("hidden_size", 0)
@@ -33,38 +34,25 @@ def check_positive(name: str, value: int) -> None:
     """
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name}: expected an integer, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name}: expected at least 1, got {value}")
-
-
-def check_number(name: str, value: float) -> None:
-    """Checks that an argument is a number.
-
-    Raises:
-        TypeError: if it is not.
-    """
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name}: expected a number, got {value!r}")
+    check_number(name, value, least=1)
 
 
 def check_dropout(value: float, name: str = "dropout") -> None:
     """Checks the probability with which values are dropped.
 
     Raises:
-        TypeError: if it is no number.
-        ValueError: if it is no probability, or 1: nothing would be left.
+        TypeError: if it is not a number.
+        ValueError: if it is not a probability, or 1: nothing would be left.
     """
-    check_number(name, value)
-    if not 0 <= value < 1:
-        raise ValueError(f"{name}: expected a probability of at least 0 and below 1, got {value}")
+    check_number(name, value, least=0, below=1)
 
 
 def check_forget_bias(forget_bias: float | None, bias: bool) -> None:
     """Checks what the bias of the forget gates is to start from; ``None`` stands for the default.
 
     Raises:
-        TypeError: if it is no number.
-        ValueError: if it is given although there are no biases.
+        TypeError: if it is not a number.
+        ValueError: if it is not finite, or given although there are no biases.
     """
     if forget_bias is not None:
         check_number("forget_bias", forget_bias)
