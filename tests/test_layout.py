@@ -40,7 +40,7 @@ PUBLIC = [
 LAYERS = [
     ["cache", "ranges", "checks", "state", "geometry"],
     ["dim"],
-    ["cell"],
+    ["cell", "transfer"],
     ["block", "sides"],
     ["engines"],
     ["grid"],

@@ -10,11 +10,12 @@ from torch import Tensor, nn
 from gridlstm.block import Weights, draw_dropout, make_block
 from gridlstm.cell import GATES, Output
 from gridlstm.checks import check_choice, check_dropout, check_forget_bias
-from gridlstm.dim import Dim, check_dims, check_transfer
+from gridlstm.dim import Dim, check_dims
 from gridlstm.engines import ENGINES, Engine
 from gridlstm.geometry import make_plan
 from gridlstm.sides import check_sides, from_faces, make_mask, to_faces
 from gridlstm.state import State
+from gridlstm.transfer import check_transfer
 
 __all__ = ["GridLSTM", "GridOptions"]
 
