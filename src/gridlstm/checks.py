@@ -1,9 +1,11 @@
 """Checks at the door: each names the argument, what was expected and what was given."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from inspect import signature
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gridlstm.ranges import check_number
 
@@ -14,6 +16,7 @@ __all__ = [
     "check_forget_bias",
     "check_kind",
     "check_lengths",
+    "check_options",
     "check_positive",
     "check_tensor",
 ]
@@ -68,6 +71,35 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     """
     if value not in choices:
         raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
+
+
+def check_options(network: nn.Module, given: Iterable[str], known: Iterable[str] = ()) -> None:
+    """Refuses unknown keyword arguments in the name of the class that was called.
+
+    Args:
+        network: what is being made.
+        given: the names of the keyword arguments that its signature does not have.
+        known: those of them that it hands on.
+
+    Raises:
+        TypeError: if one is unknown. It says what to do instead of an argument of ``torch.nn.LSTM``.
+    """
+    known = list(known)
+    for name in given:
+        if name in known:
+            continue
+        kind, parameters = type(network).__name__, signature(type(network)).parameters
+        if name == "bidirectional":
+            how = "with reverse=True" if "reverse" in parameters else "over the flipped sequences"
+            instead = f"not supported; run a second network {how} and concatenate the outputs"
+        elif name == "proj_size":
+            instead = "not supported; put a torch.nn.Linear after the network"
+        else:
+            named = [key for key, found in parameters.items() if found.kind != found.VAR_KEYWORD]
+            close = get_close_matches(name, [*named, *known], 1)
+            hint = f"did you mean {close[0]}?" if close else f"expected {', '.join([*named, *known])}"
+            instead = f"unknown; {hint}"
+        raise TypeError(f"{kind}: argument {name} is {instead}")
 
 
 def check_tensor(name: str, tensor: Tensor, shape: Sequence[int | str], like: Tensor) -> None:

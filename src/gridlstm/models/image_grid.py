@@ -3,6 +3,7 @@
 from torch import Tensor
 from typing_extensions import Unpack
 
+from gridlstm.checks import check_options
 from gridlstm.dim import Dim, Transfer
 from gridlstm.grid import GridLSTM, GridOptions
 from gridlstm.models.image_network import CORNERS, ImageNetwork, cut_patches
@@ -77,6 +78,7 @@ class ImageGridLSTM(ImageNetwork):
         relu_size: int = 4096,
         **options: Unpack[GridOptions],
     ) -> None:
+        check_options(self, options, GridOptions.__annotations__)
         if not isinstance(tied, bool):
             raise TypeError(f"tied: expected True or False, got {tied!r}")
         along_depth = Dim("depth", depth, size=1)

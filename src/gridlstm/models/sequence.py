@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from typing_extensions import Unpack
 
-from gridlstm.checks import check_choice, check_lengths, check_positive, check_tensor
+from gridlstm.checks import check_choice, check_lengths, check_options, check_positive, check_tensor
 from gridlstm.dim import Dim, Transfer
 from gridlstm.grid import GridLSTM, GridOptions
 from gridlstm.models.projection import Projection, Readout, read, read_size
@@ -44,7 +44,8 @@ class SequenceGridLSTM(nn.Module):
         output_size: the length of an element of the output.
 
     Raises:
-        ValueError: if a size is not positive or an option is unknown.
+        TypeError: if an argument is unknown or of the wrong type.
+        ValueError: if a size is not positive or a choice is unknown.
 
     >>> net = SequenceGridLSTM(5, 8, num_layers=3)
     >>> output, (h, m) = net(torch.zeros(7, 2, 5))
@@ -69,6 +70,7 @@ class SequenceGridLSTM(nn.Module):
         **options: Unpack[GridOptions],
     ) -> None:
         super().__init__()
+        check_options(self, options, GridOptions.__annotations__)
         check_positive("input_size", input_size)
         check_positive("hidden_size", hidden_size)
         check_positive("num_layers", num_layers)
