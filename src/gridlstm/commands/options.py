@@ -54,7 +54,7 @@ class Run:
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"threads: expected at least 1, got {self.threads}")
         if self.resume and self.overwrite:
-            raise ValueError("--overwrite: cannot be combined with --resume")
+            raise ValueError("overwrite: cannot be combined with --resume")
         if self.show < 0:
             raise ValueError(f"show: expected at least 0, got {self.show}")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_model, save_model
+from safetensors.torch import load_model, save_file
 from torch import Tensor, nn
 
 from gridlstm.files import checksum, replacing
@@ -51,9 +51,14 @@ def save_weights(network: nn.Module, path: Path) -> str:
     Raises:
         WeightsError: if they cannot be written. A file that was there is as it was.
     """
+    # Not safetensors' save_model, which notes shared names in any order: the same weights are to give
+    # the same file. Its load_model reads this as well.
+    each = {id(tensor): name for name, tensor in reversed(network.state_dict(keep_vars=True).items())}
+    own = network.state_dict()
     try:
         with replacing(path) as beside:
-            save_model(network, str(beside))
+            kept = {name: own[name].contiguous() for name in each.values()}
+            save_file(kept, beside, metadata={"format": "pt"})
             written = checksum(beside)
     except (OSError, SafetensorError) as error:
         raise WeightsError(f"cannot write {path}: {error}") from error
