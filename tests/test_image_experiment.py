@@ -294,7 +294,7 @@ def test_one_line_says_what_is_wrong(gridlstm, tmp_path: Path, trained: Path) ->
         (("classify", trained, blank), "blank.png: expected a digit, got a blank picture"),
         (("classify", trained), "IMAGE: expected at least one picture, got none"),
         (("classify",), "IMAGE: expected at least one picture, got none"),
-        (("classify", tmp_path, good), "expected a run, got a place without config.json"),
+        (("classify", tmp_path, good), "not a run directory (no config.json)"),
         (("classify", other, good), "parity: expected a run of images, got one of parity"),
         (("plot", other, "--kind", "confusion"), "expected a run of images, got one of parity"),
         (("plot", trained, trained, "--kind", "mistakes"), "--kind mistakes: expected one run, got 2"),

@@ -38,7 +38,7 @@ PUBLIC = [
 
 # From the ground up: a module imports only from its own layer and those before it.
 LAYERS = [
-    ["cache", "ranges", "checks", "fixed", "state", "geometry"],
+    ["cache", "files", "pipes", "ranges", "checks", "fixed", "state", "geometry"],
     ["dim"],
     ["cell", "transfer"],
     ["block", "sides"],

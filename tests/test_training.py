@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from gridlstm.training.checkpoint import Checkpoint, CheckpointError, load_newest, save
+from gridlstm.training.schedule import rate_factor
 from gridlstm.training.settings import Training
 from gridlstm.training.trainer import Measures, Outcome, Trainer, TrainingError
 from gridlstm.training.weights import save_weights
@@ -89,9 +90,6 @@ class Watcher:
 
     def evaluated(self, row: Measures) -> None:
         self.rows.append(row)
-
-    def improved(self, network: nn.Module) -> None:
-        self.kept = [p.detach().clone() for p in network.parameters()]
 
     def interrupted(self) -> bool:
         return self.left == 0
@@ -276,11 +274,8 @@ def test_it_stops_when_solved_and_when_time_is_up(tmp_path: Path) -> None:
     assert start(tmp_path / "brief", brief)[2].reason == "minutes"
 
 
-def test_the_learning_rate_rises_and_falls(tmp_path: Path) -> None:
-    trainer = Trainer(Line(), SETTINGS, tmp_path)
-    factors = []
-    for trainer.step in range(41):
-        factors.append(trainer._rate_factor())
+def test_the_learning_rate_rises_and_falls() -> None:
+    factors = [rate_factor(SETTINGS, 8 * step) for step in range(41)]
     assert factors[0] == pytest.approx(0.1, rel=0.02)
     assert max(factors) == pytest.approx(factors[9])
     assert factors[9:] == sorted(factors[9:], reverse=True)

@@ -305,7 +305,7 @@ def test_a_line_is_refused_by_its_number(
 
 def test_runs_that_cannot_translate(gridlstm, translate, tmp_path: Path, trained: Path) -> None:
     code, _, errors = translate(b"", tmp_path)
-    assert (code, "expected a run, got a place without config.json" in errors) == (2, True)
+    assert (code, "not a run directory (no config.json)" in errors) == (2, True)
     assert gridlstm("translate")[2] == (
         "gridlstm: RUN: expected the directory of at least one run, got none\n"
     )

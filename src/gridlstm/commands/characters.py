@@ -9,15 +9,14 @@ from rich.console import Console
 
 from gridlstm.commands.load import expect, open_run, stored
 from gridlstm.commands.options import Generate, Score
-from gridlstm.commands.pipes import stop_writing
 from gridlstm.data.text import encode, map_file
 from gridlstm.experiments.characters import make_model, measure
 from gridlstm.experiments.options import Characters
 from gridlstm.models.characters import CharacterModel
 from gridlstm.models.generate import generate
+from gridlstm.pipes import stop_writing
 from gridlstm.training.reporter import say
 from gridlstm.training.rundir import RunDir
-from gridlstm.training.weights import load_weights
 
 __all__ = ["load_model", "run_generate", "run_score"]
 
@@ -91,7 +90,5 @@ def load_model(run: RunDir) -> CharacterModel:
         WeightsError: if they cannot be read.
     """
     experiment = expect(run, Characters)
-    path, alphabet = stored(run, "alphabet")
-    model = make_model(experiment, bytes(alphabet.tolist()))
-    load_weights(model, path)
-    return model.eval()
+    weights = stored(run)
+    return weights.put(make_model(experiment, bytes(weights.tensor("alphabet").tolist())))

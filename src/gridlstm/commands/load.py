@@ -1,5 +1,6 @@
 """A run's experiment, and its network as it was when the run ended or last saved."""
 
+import logging
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -9,14 +10,15 @@ from torch import Tensor, nn
 
 from gridlstm.experiments.options import Experiment, from_flat
 from gridlstm.experiments.problems import make_problem
-from gridlstm.training.checkpoint import load_newest
+from gridlstm.training.checkpoint import CheckpointError, load_newest
 from gridlstm.training.problem import Problem
 from gridlstm.training.rundir import RunDir, RunError
-from gridlstm.training.trainer import NETWORK, put_weights, weights_of
-from gridlstm.training.weights import load_weights
+from gridlstm.training.trainer import BEST, NETWORK, named
+from gridlstm.training.weights import WeightsError, check_weights, load_weights, put_weights
 
 __all__ = ["Trained", "expect", "experiment_of", "load", "load_into", "open_run", "stored"]
 
+_log = logging.getLogger("gridlstm")
 Kind = TypeVar("Kind", bound=Experiment)
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -68,20 +70,94 @@ def expect(run: RunDir, kind: type[Kind]) -> Kind:
     return experiment
 
 
-def stored(run: RunDir, name: str) -> tuple[Path, Tensor]:
-    """The file of the final or else the best weights, and one of the tensors in it.
+class Weights(NamedTuple):
+    """The weights of a run's network.
+
+    Attributes:
+        source: a file of weights, or the folder of a checkpoint.
+        tensors: those of the checkpoint.
+    """
+
+    source: Path
+    tensors: dict[str, Tensor] | None = None
+
+    def tensor(self, name: str) -> Tensor:
+        """One of them.
+
+        Raises:
+            RunError: if there is none of that name.
+        """
+        if self.tensors is not None:
+            if name not in self.tensors:
+                raise RunError(f"{self.source}: expected a network with {name}, got another one")
+            return self.tensors[name]
+        try:
+            with safe_open(str(self.source), "pt") as weights:
+                found: Tensor = weights.get_tensor(name)
+                return found
+        except (OSError, ValueError, SafetensorError) as error:
+            raise RunError(f"{self.source}: {error}") from error
+
+    def put(self, network: Network) -> Network:
+        """Gives them to a network.
+
+        Raises:
+            WeightsError: if they are not of such a network.
+        """
+        if self.tensors is None:
+            load_weights(network, self.source)
+        else:
+            put_weights(network, self.tensors)
+        return network.eval()
+
+
+def stored(run: RunDir) -> Weights:
+    """The weights of a run: if it has ended, the final or the best ones.
+
+    Otherwise those of the newest checkpoint, its best ones where they are kept. What is damaged is
+    passed over for what comes next, with a warning.
 
     Raises:
-        RunError: if there are no weights yet, or none of that name.
+        RunError: if there are none yet.
+        WeightsError: if a run that has ended is damaged and has no checkpoints.
+        CheckpointError: if no checkpoint can be read.
     """
-    path = _weights(run)
-    if path is None:
-        raise RunError(f"{run.path}: expected a trained network, got none yet")
+    ended, damaged, found = run.summary(), None, None
+    if ended is not None and run.model.exists():
+        try:
+            check_weights(run.model, ended.get("model"))
+        except WeightsError as error:
+            damaged = error
+        else:
+            return Weights(run.model)
     try:
-        with safe_open(str(path), "pt") as weights:
-            return path, weights.get_tensor(name)
-    except (OSError, ValueError, SafetensorError) as error:
-        raise RunError(f"{path}: {error}") from error
+        found = load_newest(run.checkpoints, run.origin())
+    except CheckpointError as error:
+        if damaged is not None or not run.model.exists():
+            raise
+        _log.warning("%s; using %s", error, run.model)
+    if damaged is not None:
+        if found is None:
+            raise damaged
+        _log.warning("%s; using a checkpoint", damaged)
+    if found is not None:
+        best = named(found.tensors, BEST)
+        if not best and found.state.get("best") and _whole(run.best):  # Of an older version.
+            return Weights(run.best)
+        return Weights(run.checkpoints, best or named(found.tensors, NETWORK))
+    for path in (run.model, run.best):
+        if path.exists():
+            return Weights(path)
+    raise RunError(f"{run.path}: expected a trained network, got no checkpoint yet")
+
+
+def _whole(path: Path) -> bool:
+    try:
+        check_weights(path)
+    except WeightsError as error:
+        _log.warning("%s; using the last weights instead of the best", error)
+        return False
+    return True
 
 
 def load(run: RunDir, data: Path | None = None) -> Trained:
@@ -93,7 +169,7 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
 
     Raises:
         RunError: if there is none of them, or the data are not those of its training.
-        WeightsError: if the file is not of such a network.
+        WeightsError: if they are not of such a network.
         CheckpointError: if no checkpoint can be read.
     """
     experiment = experiment_of(run)
@@ -107,17 +183,4 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
 
 def load_into(network: Network, run: RunDir) -> Network:
     """Gives a network the weights of a run; raises what :func:`load` does."""
-    weights = _weights(run)
-    if weights is not None:
-        load_weights(network, weights)
-    else:
-        shapes = {f"{NETWORK}{name}": t.shape for name, t in weights_of(network).items()}
-        found = load_newest(run.checkpoints, run.origin(), shapes)
-        if found is None:
-            raise RunError(f"{run.path}: expected a trained network, got no checkpoint yet")
-        put_weights(network, found)
-    return network.eval()
-
-
-def _weights(run: RunDir) -> Path | None:
-    return next((path for path in (run.model, run.best) if path.exists()), None)
+    return stored(run).put(network)

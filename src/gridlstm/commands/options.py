@@ -38,6 +38,8 @@ class Run:
     """The run's directory. Unless given, below runs/ and named after what sets it apart."""
     resume: bool = False
     """Go on from the last checkpoint, if there is one."""
+    overwrite: bool = False
+    """Replace the run that is there, if there is one."""
     threads: int | None = None
     """Threads of a process; PyTorch's choice unless given. Results are equal bit for bit only for equal
     numbers."""
@@ -51,6 +53,8 @@ class Run:
     def __post_init__(self) -> None:
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"threads: expected at least 1, got {self.threads}")
+        if self.resume and self.overwrite:
+            raise ValueError("overwrite: cannot be combined with --resume")
         if self.show < 0:
             raise ValueError(f"show: expected at least 0, got {self.show}")
 

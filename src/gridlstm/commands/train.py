@@ -3,6 +3,7 @@
 import logging
 import shlex
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,25 @@ from rich.console import Console
 from rich.table import Table
 from torch import nn
 
-from gridlstm.commands.options import Train
-from gridlstm.experiments.options import EXPERIMENTS, Characters, Experiment, Translation, flat
+from gridlstm.commands.options import Run, Train
+from gridlstm.engines.native import kernel_name
+from gridlstm.experiments.options import (
+    EXPERIMENTS,
+    Characters,
+    Experiment,
+    Translation,
+    flat,
+    from_flat,
+)
 from gridlstm.experiments.problems import make_problem
+from gridlstm.pipes import lasting_output
 from gridlstm.training.checkpoint import CheckpointError
 from gridlstm.training.problem import Problem
 from gridlstm.training.processes import Processes
 from gridlstm.training.reporter import Reporter, Signals, say, signals
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import Outcome, Trainer, TrainingError
-from gridlstm.training.weights import WeightsError, load_weights, save_weights
+from gridlstm.training.weights import WeightsError, save_weights
 
 __all__ = ["run"]
 
@@ -57,7 +67,7 @@ def run(options: Train[Any]) -> None:
             message = f"batch: expected a multiple of the {processes.count} processes, got"
             raise RunError(f"{message} {experiment.training.batch}")
         with signals() as caught:
-            _train(experiment, problem, path, asked.resume, processes, caught)
+            _train(experiment, problem, path, asked, processes, caught)
     except RunError as error:
         raise _fail(2, str(error)) from None
     except (CheckpointError, TrainingError, WeightsError, OSError) as error:
@@ -72,42 +82,52 @@ def _train(
     experiment: Experiment,
     problem: Problem,
     path: Path,
-    resume: bool,
+    asked: Run,
     processes: Processes,
     caught: Signals,
 ) -> None:
     config = {"experiment": experiment.name, "options": flat(experiment), "data": problem.data()}
-    run = RunDir.start(path, config, resume=resume) if processes.first else RunDir(path)
-    processes.most(0)  # The others read what the first has written.
-    trainer = Trainer(
-        problem,
-        experiment.training,
-        run.checkpoints,
-        processes,
-        origin=run.origin(),
-    )
-    if processes.first:
-        details = {"threads": torch.get_num_threads(), "processes": processes.count}
-        for session in run.sessions()[-1:]:
-            other = [name for name, value in details.items() if session.get(name) != value]
-            if other:
-                _log.warning("not bit for bit: %s differ from those before", " and ".join(other))
-        run.begin(trainer.step, **details)
-    bounds = (trainer.samples, experiment.training.samples)
-    with Reporter(run if processes.first else None, path.name, bounds, caught) as reporter:
-        outcome = trainer.run(reporter)
-    if processes.first:
-        _save(trainer, run)
-        summary = {"run": path.name, **asdict(outcome), **_sizes(trainer.network)}
-        run.finish(summary)
-        _tell(summary, outcome, path)
+    with RunDir(path).lock() if processes.first else nullcontext():
+        run = RunDir.start(
+            path,
+            config,
+            resume=asked.resume,
+            overwrite=asked.overwrite,
+            defaults=flat(from_flat(experiment.name, {})),
+        )
+        trainer = Trainer(
+            problem,
+            experiment.training,
+            run.checkpoints,
+            processes,
+            origin=run.origin(),
+            fresh=not asked.resume,
+        )
+        trainer.adopt_best(run.best, run.model)
+        if processes.first:
+            _begin(run, trainer, processes.count)
+        bounds = (trainer.samples, experiment.training.samples)
+        try:
+            with Reporter(run if processes.first else None, path.name, bounds, caught) as reporter:
+                outcome = trainer.run(reporter)
+            if processes.first:
+                trainer.take_best()
+                summary = {"run": path.name, **asdict(outcome), **_sizes(trainer.network)}
+                run.finish(summary, save_weights(trainer.network, run.model))
+        except RunError as error:  # It could be started, and then its files could not be written.
+            raise TrainingError(str(error)) from error
+        if processes.first:
+            _tell(summary, outcome, path)
 
 
-def _save(trainer: Trainer, run: RunDir) -> None:
-    """The weights that the run ends with: the best, where the best are kept."""
-    if trainer.best:
-        load_weights(trainer.network, run.best)
-    save_weights(trainer.network, run.model)
+def _begin(run: RunDir, trainer: Trainer, count: int) -> None:
+    """Notes a session, and how it differs from the one before."""
+    details = {"threads": torch.get_num_threads(), "processes": count, "kernel": kernel_name()}
+    for session in run.sessions()[-1:] if trainer.step else []:
+        other = [name for name, value in details.items() if session.get(name, value) != value]
+        if other:
+            _log.warning("not bit for bit: %s differ from those before", " and ".join(other))
+    run.begin(trainer.step, **details)
 
 
 def _sizes(network: nn.Module) -> dict[str, int]:
@@ -115,7 +135,7 @@ def _sizes(network: nn.Module) -> dict[str, int]:
 
 
 def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
-    console = Console()
+    console = Console(file=lasting_output())
     if not console.is_terminal:
         say({"end": summary})
         return
@@ -130,7 +150,7 @@ def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
     table.add_row("run", str(path))
     console.print(table)
     if outcome.reason in ("interrupted", "minutes"):
-        again = [argument for argument in sys.argv[1:] if argument != "--resume"]
+        again = [argument for argument in sys.argv[1:] if argument not in ("--resume", "--overwrite")]
         console.print(f"Go on with: gridlstm {shlex.join(again)} --resume", soft_wrap=True)
 
 

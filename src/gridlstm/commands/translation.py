@@ -14,7 +14,6 @@ from torch import nn
 
 from gridlstm.commands.load import Trained, expect, stored
 from gridlstm.commands.options import Eval, Plot, Translate
-from gridlstm.commands.pipes import stop_writing
 from gridlstm.data.vocabulary import BEGIN
 from gridlstm.experiments.options import Translation
 from gridlstm.experiments.translation import TranslationProblem
@@ -27,8 +26,8 @@ from gridlstm.experiments.translator import (
 )
 from gridlstm.figures.alignment import draw_alignment
 from gridlstm.models.attention import AttentionTranslator
+from gridlstm.pipes import stop_writing
 from gridlstm.training.rundir import RunDir, RunError
-from gridlstm.training.weights import load_weights
 
 __all__ = ["adapt", "alignment", "load_translator", "run_translate"]
 
@@ -87,10 +86,8 @@ def load_translator(run: RunDir) -> TextTranslator:
         DataError: if they have no languages.
     """
     experiment = expect(run, Translation)
-    path, languages = stored(run, "languages")
-    translator = make_model(experiment, *read_languages(languages))
-    load_weights(translator, path)
-    return translator.eval()
+    weights = stored(run)
+    return weights.put(make_model(experiment, *read_languages(weights.tensor("languages"))))
 
 
 def adapt(trained: Trained, options: Eval) -> nn.Module:

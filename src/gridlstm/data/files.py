@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gridlstm.cache import cache_folder
-from gridlstm.provenance import write_text
+from gridlstm.files import write_text
 
 __all__ = ["DataError", "Packing", "Source", "check_size", "embedded", "explained", "find"]
 

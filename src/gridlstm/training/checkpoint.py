@@ -1,15 +1,14 @@
 """Checkpoints: tensors in safetensors, the rest in JSON, written whole or not at all.
 
-A checkpoint is a folder ``step-N`` with ``tensors.safetensors`` and ``state.json``. It is written under
-another name, forced to the disk and renamed. ``state.json`` holds checksums of the tensors and of
-itself, and which run it is of, so a damaged or foreign checkpoint is recognised and the one before it
-is used. Nothing is unpickled.
+A checkpoint is a folder ``step-N`` with ``tensors.safetensors`` and ``state.json``; one that replaces
+another of the same step is ``step-N.1`` and so on, so that nothing is removed before its successor is
+on the disk. ``state.json`` holds checksums of the tensors and of itself, and which run it is of, so a
+damaged or foreign checkpoint is recognised and the one before it is used. Nothing is unpickled.
 """
 
 import hashlib
 import json
 import logging
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -21,12 +20,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 from torch import Tensor
 
+from gridlstm.files import checksum, read_json, replacing
+
 __all__ = ["Checkpoint", "CheckpointError", "load_newest", "save"]
 
 KEPT = 2
 FORMAT = "gridlstm checkpoint 2"
 _log = logging.getLogger("gridlstm")
-_NAME = re.compile(r"step-(\d+)")
+_NAME = re.compile(r"step-(\d+)(?:\.(\d+))?")
 
 
 class CheckpointError(RuntimeError):
@@ -41,8 +42,16 @@ class Checkpoint(NamedTuple):
     state: dict[str, Any]
 
 
+class _Found(NamedTuple):
+    """A folder that is named like a checkpoint: its step, and how many of that step came before it."""
+
+    step: int
+    again: int
+    path: Path
+
+
 def save(folder: Path, checkpoint: Checkpoint, origin: str = "") -> Path:
-    """Writes a checkpoint and drops those before the last two.
+    """Writes a checkpoint, then drops others of its step and those before the last two steps.
 
     Args:
         folder: where checkpoints are.
@@ -52,38 +61,30 @@ def save(folder: Path, checkpoint: Checkpoint, origin: str = "") -> Path:
     Raises:
         CheckpointError: if it cannot be written. Earlier ones are as they were.
     """
-    target = folder / f"step-{checkpoint.step}"
-    beside = folder / f".{target.name}.{os.getpid()}"
+    step = checkpoint.step
+    same = [found for found in _find(folder) if found.step == step]
+    target = folder / (f"step-{step}.{same[0].again + 1}" if same else f"step-{step}")
     # Contiguous copies: safetensors refuses views that share memory.
     tensors = {n: t.detach().cpu().clone().contiguous() for n, t in checkpoint.tensors.items()}
     try:
-        for unfinished in folder.glob(".step-*"):  # Of a process that was killed.
-            shutil.rmtree(unfinished)
-        beside.mkdir(parents=True)
-        path = beside / "tensors.safetensors"
-        save_file(tensors, path)
-        described = {
-            "format": FORMAT,
-            "origin": origin,
-            "step": checkpoint.step,
-            "tensors": _sha256(path.read_bytes()),
-            "state": checkpoint.state,
-        }
-        described["sha256"] = _digest(described)
-        (beside / "state.json").write_text(json.dumps(described, indent=1))
-        for written in (path, beside / "state.json", beside):
-            _force(written)
-        if target.exists():  # The same step again, after a resume: replace it.
-            shutil.rmtree(target)
-        beside.rename(target)
-        _force(folder)
+        with replacing(target, folder=True) as beside:
+            path = beside / "tensors.safetensors"
+            save_file(tensors, path)
+            described = {
+                "format": FORMAT,
+                "origin": origin,
+                "step": step,
+                "tensors": checksum(path),
+                "state": checkpoint.state,
+            }
+            described["sha256"] = _digest(described)
+            (beside / "state.json").write_text(json.dumps(described, indent=1))
     except (OSError, SafetensorError) as error:
-        shutil.rmtree(beside, ignore_errors=True)
         raise CheckpointError(f"cannot write checkpoint {target}: {error}") from error
     # Those of later steps are damaged, or this one would have begun from them.
-    earlier = [path for step, path in _found(folder) if step <= checkpoint.step]
-    for old in earlier[KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
+    earlier = [found for found in _find(folder) if found.step < step]
+    for old in [*same, *earlier[KEPT - 1 :]]:
+        shutil.rmtree(old.path, ignore_errors=True)
     return target
 
 
@@ -100,31 +101,31 @@ def load_newest(
     Raises:
         CheckpointError: if there are checkpoints, but none that can be used.
     """
-    found = _found(folder)
-    for step, path in found:
+    candidates = _find(folder)
+    for step, _, path in candidates:
         try:
             return _load(path, step, origin, shapes or {})
         except CheckpointError as error:  # noqa: PERF203, there are two of them
             _log.warning("%s; trying the one before", error)
-    if found:
-        raise CheckpointError(f"no usable checkpoint in {folder}: {len(found)} damaged or foreign")
+    if candidates:
+        raise CheckpointError(f"no usable checkpoint in {folder}: {len(candidates)} damaged or foreign")
     return None
 
 
 def _load(path: Path, step: int, origin: str, shapes: Mapping[str, torch.Size]) -> Checkpoint:
     try:
-        described = json.loads((path / "state.json").read_text())
+        described = read_json((path / "state.json").read_text())
         if not isinstance(described, Mapping) or described.get("format") != FORMAT:
             raise CheckpointError(f"{path}: expected a {FORMAT!r}, got something else")
         whole = described["sha256"] == _digest({k: v for k, v in described.items() if k != "sha256"})
         content = (path / "tensors.safetensors").read_bytes()
-        if not whole or described["tensors"] != _sha256(content):
+        if not whole or described["tensors"] != hashlib.sha256(content).hexdigest():
             raise CheckpointError(f"{path}: it is not what was saved (checksum)")
         if (described["origin"], described["step"]) != (origin, step):
             raise CheckpointError(f"{path}: it is of another run or step")
         tensors = load(content)
         state = dict(described["state"])
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
         raise CheckpointError(f"{path}: damaged ({error!r})") from error
     for name, shape in shapes.items():
         if name not in tensors or tensors[name].shape != shape:
@@ -134,26 +135,16 @@ def _load(path: Path, step: int, origin: str, shapes: Mapping[str, torch.Size]) 
     return Checkpoint(step, tensors, state)
 
 
-def _found(folder: Path) -> list[tuple[int, Path]]:
-    """Checkpoints with their steps, the newest first. What was never finished has another name."""
+def _find(folder: Path) -> list[_Found]:
+    """Checkpoints, the newest first. What was never finished has another name."""
     if not folder.is_dir():
         return []
     named = [(_NAME.fullmatch(path.name), path) for path in folder.iterdir()]
-    return sorted(((int(match[1]), path) for match, path in named if match), reverse=True)
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    return sorted(
+        (_Found(int(match[1]), int(match[2] or 0), path) for match, path in named if match),
+        reverse=True,
+    )
 
 
 def _digest(described: Mapping[str, Any]) -> str:
-    return _sha256(json.dumps(described, sort_keys=True).encode())
-
-
-def _force(path: Path) -> None:
-    """To the disk, so that a power cut after the rename finds the contents there."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()

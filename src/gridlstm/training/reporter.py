@@ -2,7 +2,6 @@
 
 import json
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -11,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import nn
 
+from gridlstm.pipes import lasting_output
 from gridlstm.training.problem import Measures
 from gridlstm.training.rundir import RunDir
-from gridlstm.training.weights import save_weights
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 __all__ = ["Reporter", "Signals", "say", "signals"]
+
+HANGUP = getattr(signal, "SIGHUP", None)  # Windows has none.
 
 
 class Signals:
@@ -29,15 +29,24 @@ class Signals:
     caught: int | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Notes a signal; the next one of its kind is not waited for."""
+        """Notes a signal. The next one of its kind is not waited for.
+
+        But a terminal that is closed may send two.
+        """
         self.caught = number
-        signal.signal(number, signal.SIG_DFL)
+        if number != HANGUP:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
 def signals() -> Iterator[Signals]:
-    """Within it, SIGINT and SIGTERM ask the run to stop at the next update, with a checkpoint."""
-    caught, numbers = Signals(), (signal.SIGINT, signal.SIGTERM)
+    """Within it, SIGINT, SIGTERM and SIGHUP ask the run to stop at the next update, with a checkpoint.
+
+    SIGHUP does not, if it is ignored, as by ``nohup``.
+    """
+    caught, numbers = Signals(), [signal.SIGINT, signal.SIGTERM]
+    if HANGUP is not None and signal.getsignal(HANGUP) != signal.SIG_IGN:
+        numbers.append(HANGUP)
     before = [signal.signal(number, caught) for number in numbers]
     try:
         yield caught
@@ -61,7 +70,7 @@ class Reporter:
     ) -> None:
         self._run = run
         self._caught = caught
-        console = Console()
+        console = Console(file=lasting_output())
         self._writer = None if run is None else _tensorboard(run, samples[0])
         self._lines = run is not None and not console.is_terminal
         self._bar = Progress(
@@ -109,20 +118,16 @@ class Reporter:
                 if name not in ("samples", "step"):
                     self._writer.add_scalar(name, value, int(row["samples"]))
 
-    def improved(self, network: nn.Module) -> None:
-        """Keeps the network."""
-        if self._run is not None:
-            save_weights(network, self._run.best)
-
     def interrupted(self) -> bool:
         """Whether a signal has come."""
         return self._caught.caught is not None
 
 
 def say(row: dict[str, Any]) -> None:
-    """A line of JSON on standard output."""
-    sys.stdout.write(json.dumps(row) + "\n")
-    sys.stdout.flush()
+    """A line of JSON on standard output, as long as there is one."""
+    output = lasting_output()
+    output.write(json.dumps(row) + "\n")
+    output.flush()
 
 
 def _tensorboard(run: RunDir, samples: int) -> "SummaryWriter | None":

@@ -2,24 +2,34 @@
 
 ``config.json`` says what was asked for, ``sessions.json`` on which machine, with which versions and
 commit, ``metrics.jsonl`` how it went, ``summary.json`` how it ended; ``checkpoints/`` has what is
-needed to go on, ``best.safetensors`` the best weights so far where they are kept,
-``model.safetensors`` the best or else the last weights of a run that has ended.
+needed to go on, the best weights so far among it where they are kept, ``model.safetensors`` the best or
+else the last weights of a run that has ended.
+
+Nothing is removed before what takes its place is on the disk. A run that has ended and is resumed
+keeps its model and its summary until it ends again; :meth:`RunDir.summary` tells whether it has.
 """
 
-import hashlib
 import json
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from gridlstm.provenance import environment, write_json, write_text
+from gridlstm.files import make_folder, read_json, write_json, write_text
+from gridlstm.provenance import environment
+from gridlstm.training.identity import continued, origin_of
+from gridlstm.training.lock import LOCK, LockedError, locked
+from gridlstm.training.records import count, measures, table
 
 __all__ = ["RunDir", "RunError"]
 
 FORMAT = "gridlstm run 1"
-FREE = ("minutes", "checkpoint_minutes", "samples")
-"""Options that a run may be resumed with other values of: they say only when to stop or to save."""
+WRITTEN = ("config.json", "metrics.jsonl", "sessions.json", "summary.json", "model.safetensors")
+"""What only the process that holds the lock writes."""
+MEASURED = ("evaluation.json", "ensemble.json")
+"""What was found about ``model.safetensors``."""
 
 
 class RunError(RuntimeError):
@@ -31,6 +41,9 @@ class RunDir:
 
     Args:
         path: its directory.
+
+    Attributes:
+        best: where older versions kept the best weights so far.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,6 +51,8 @@ class RunDir:
         self.checkpoints = path / "checkpoints"
         self.best = path / "best.safetensors"
         self.model = path / "model.safetensors"
+        self._asked: dict[str, Any] | None = None
+        self._overwrite = False
 
     @classmethod
     def open(cls, path: Path) -> "RunDir":
@@ -51,77 +66,140 @@ class RunDir:
         return run
 
     @classmethod
-    def start(cls, path: Path, config: Mapping[str, Any], *, resume: bool) -> "RunDir":
-        """A new run, or with ``resume`` one that there is.
+    def start(
+        cls,
+        path: Path,
+        config: Mapping[str, Any],
+        *,
+        resume: bool,
+        overwrite: bool = False,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> "RunDir":
+        """A new run, or with ``resume`` one that there is. Nothing is written before :meth:`begin`.
 
         Args:
             path: its directory.
             config: the experiment's name and its ``options``.
             resume: go on with the run, if there is one.
+            overwrite: put the new run in its place, if there is one.
+            defaults: those of options, for a run that is older than they are.
 
         Raises:
-            RunError: if there is a run and it is not to be resumed, or with other options; if there is
-                something else; or if nothing can be written.
+            RunError: if there is a run and it is neither to be resumed nor overwritten, or resumed with
+                other options; or if there is something else.
         """
         run = cls(path)
-        described = json.loads(json.dumps({"format": FORMAT, **config}))
+        run._check_place()
+        asked = json.loads(json.dumps({"format": FORMAT, **config}))
         if (path / "config.json").exists():
-            if not resume:
-                raise RunError(f"{path}: there is a run; --resume goes on with it, --out names another")
-            _check_same(path, run.config(), described)
-        elif path.exists() and not (path.is_dir() and _is_empty(path)):
-            raise RunError(f"{path}: expected a run or nothing, got something else")
-        run._write("config.json", described)
+            if not resume and not overwrite:
+                raise RunError(
+                    f"{path}: the run already exists; pass --resume to continue it, --overwrite to "
+                    f"replace it, or another --out"
+                )
+            before = run.config()
+            if resume:
+                try:
+                    asked["options"] = continued(before, asked, defaults or {})
+                except ValueError as error:
+                    raise RunError(f"{path}: {error}") from None
+        run._asked, run._overwrite = asked, overwrite
         return run
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Within it, no other process trains here; what killed processes left is removed.
+
+        Raises:
+            RunError: if another one does, if there is something else than a run, or if nothing can be
+                written.
+        """
+        self._check_place()
+        with ExitStack() as held:
+            try:
+                make_folder(self.path)
+                held.enter_context(locked(self.path))
+            except LockedError as error:
+                raise RunError(str(error)) from None
+            except OSError as error:
+                raise RunError(f"cannot write {self.path}: {error}") from error
+            unfinished = (*WRITTEN, "best.safetensors", "checkpoints")
+            _remove(*(path for name in unfinished for path in self.path.glob(f".{name}*")))
+            _remove(*self.checkpoints.glob(".step-*"))
+            yield
 
     def config(self) -> dict[str, Any]:
         """What was asked for."""
+        if self._asked is not None:
+            return self._asked
         found = self._read("config.json")
+        path = self.path / "config.json"
         if found.get("format") != FORMAT:
-            raise RunError(f"{self.path / 'config.json'}: expected a {FORMAT!r}, got something else")
+            raise RunError(f"{path}: expected a {FORMAT!r}, got something else")
+        try:
+            for name in ("options", "data"):
+                table(found.get(name, {}), name)
+        except ValueError as error:
+            raise RunError(f"{path}: {error}") from error
+        if not isinstance(found.get("experiment"), str) or "options" not in found:
+            raise RunError(f"{path}: expected an experiment and its options")
         return found
 
     def origin(self) -> str:
         """What tells the run from others: a hash of the options that cannot change."""
-        config = self.config()
-        kept = {name: value for name, value in config["options"].items() if name not in FREE}
-        described = json.dumps([config["experiment"], kept], sort_keys=True)
-        return hashlib.sha256(described.encode()).hexdigest()
+        return origin_of(self.config())
 
     def begin(self, step: int, **details: object) -> None:
-        """Notes a session, and drops what belongs to steps that are yet to come again, or to an end.
+        """Writes what was asked for, notes a session, and drops metrics of steps yet to come again.
 
         Raises:
-            RunError: if the run has ended, but what it could be resumed from is gone.
+            RunError: if the run has ended, but what it could be resumed from is gone; or if something
+                cannot be written.
         """
+        if self._overwrite:
+            self._clear()
         if step == 0 and self.model.exists():
-            raise RunError(f"{self.path}: expected a checkpoint to resume from, got only an ended run")
-        rows = [row for row in self.metrics() if row["step"] <= step]
+            raise RunError(
+                f"{self.path}: cannot be resumed, because the run has ended and its checkpoints are "
+                f"gone; pass --overwrite to train anew"
+            )
+        if self._asked is not None:
+            self._write("config.json", self._asked)
+            self._asked = None
+        rows, sessions = [row for row in self.metrics() if row["step"] <= step], self.sessions()
         self._write("metrics.jsonl", rows, lines=True)
-        sessions = self.sessions()
+        ended = self._ended()
+        if ended is not None and "session" not in ended:  # Of an older version: it was the last one.
+            self._write("summary.json", {**ended, "session": len(sessions)})
         self._write("sessions.json", [*sessions, {"step": step, **details, **environment()}])
-        stale = [self.model, self.path / "summary.json", self.path / "evaluation.json"]
-        for path in [*stale, self.best] if step == 0 else stale:
-            path.unlink(missing_ok=True)
 
     def sessions(self) -> list[dict[str, Any]]:
         """Machine, versions and commit of every session."""
+        path = self.path / "sessions.json"
         try:
-            return list(json.loads((self.path / "sessions.json").read_text()))
+            found = read_json(path.read_text())
+            if not isinstance(found, list):
+                raise ValueError("expected a list of sessions")
+            return [table(session, "session") for session in found]
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
-            raise RunError(f"{self.path / 'sessions.json'}: {error}") from error
+            raise RunError(f"{path}: {error}") from error
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of all evaluations. A line that a killed process left unfinished is none."""
+        path = self.path / "metrics.jsonl"
         try:
-            lines = (self.path / "metrics.jsonl").read_text().splitlines(keepends=True)
-            return [json.loads(line) for line in lines if line.endswith("\n")]
+            lines = path.read_text().splitlines(keepends=True)
+            rows = [measures(read_json(line), "row") for line in lines if line.endswith("\n")]
+            for row in rows:
+                for name in ("step", "samples"):
+                    count(row.get(name), name)
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
-            raise RunError(f"{self.path / 'metrics.jsonl'}: {error}") from error
+            raise RunError(f"{path}: {error}") from error
+        return rows
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Adds a row to the metrics."""
@@ -135,22 +213,65 @@ class RunDir:
 
     def summary(self) -> dict[str, Any] | None:
         """How the last session ended; ``None`` if it has not, or was killed."""
-        return self._read("summary.json") if (self.path / "summary.json").exists() else None
+        ended, sessions = self._ended(), len(self.sessions())
+        return ended if ended is not None and ended.get("session", sessions) == sessions else None
 
-    def finish(self, summary: Mapping[str, Any]) -> None:
-        """Notes how a session ended."""
-        self._write("summary.json", summary)
+    def finish(self, summary: Mapping[str, Any], model: str) -> None:
+        """Notes how a session ended, after its network has been written.
+
+        Args:
+            summary: how.
+            model: the checksum of ``model.safetensors``.
+        """
+        before = self._ended()
+        if before is None or before.get("model") != model:  # They are about another network.
+            _remove(*(self.path / name for name in MEASURED))
+        self._write("summary.json", {**summary, "session": len(self.sessions()), "model": model})
+        _remove(self.best)
 
     def note(self, name: str, content: object) -> None:
         """Writes a further file of the run."""
         self._write(name, content)
 
+    def _ended(self) -> dict[str, Any] | None:
+        """How a session ended, be it the last or one before."""
+        if not (self.path / "summary.json").exists():
+            return None
+        found = self._read("summary.json")
+        if not isinstance(found.get("reason"), str):
+            raise RunError(f"{self.path / 'summary.json'}: expected a reason, got something else")
+        return found
+
+    def _check_place(self) -> None:
+        """Whether there is a run or nothing, but what a start that was killed may have left."""
+        path = self.path
+        if not path.exists() or (path / "config.json").exists():
+            return
+        if not path.is_dir() or any(
+            found.name != LOCK and not found.name.startswith(".config.json.")
+            for found in path.iterdir()
+        ):
+            raise RunError(f"{path}: not a run directory (no config.json), and not empty")
+
+    def _clear(self) -> None:
+        """Removes a run, but for what says that it is one: its config, which is replaced after that.
+
+        Checkpoints first lose their name, because one that is removed in part is a damaged one.
+        """
+        try:
+            if self.checkpoints.exists():
+                self.checkpoints.rename(self.path / f".checkpoints.{os.getpid()}")
+            _remove(*self.path.glob(".checkpoints.*"), self.path / "tensorboard", self.best)
+            _remove(*(self.path / name for name in (*MEASURED, *WRITTEN) if name != "config.json"))
+        except OSError as error:
+            raise RunError(f"cannot overwrite {self.path}: {error}") from error
+
     def _read(self, name: str) -> dict[str, Any]:
         try:
-            return dict(json.loads((self.path / name).read_text()))
+            return table(read_json((self.path / name).read_text()), name)
         except FileNotFoundError:
-            raise RunError(f"{self.path}: expected a run, got a place without {name}") from None
-        except (OSError, ValueError, TypeError) as error:
+            raise RunError(f"{self.path}: not a run directory (no {name})") from None
+        except (OSError, ValueError) as error:
             raise RunError(f"{self.path / name}: {error}") from error
 
     def _write(self, name: str, content: Any, *, lines: bool = False) -> None:
@@ -164,23 +285,10 @@ class RunDir:
             raise RunError(f"cannot write {path}: {error}") from error
 
 
-def _is_empty(path: Path) -> bool:
-    """Whether there is nothing but what a start that was killed may have left."""
-    return all(found.name.startswith(".config.json.") for found in path.iterdir())
-
-
-def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    if old["experiment"] != new["experiment"]:
-        raise RunError(f"{path}: expected a run of {new['experiment']}, got one of {old['experiment']}")
-    before, now = old["options"], new["options"]
-    free = [name for name in FREE if name != "samples" or now.get("schedule") == "constant"]
-    other = [
-        f"{name} was {before.get(name)}, now {now.get(name)}"
-        for name in sorted(before.keys() | now.keys())
-        if name not in free and before.get(name) != now.get(name)
-    ]
-    if other:
-        raise RunError(f"{path}: cannot be resumed with other options: {'; '.join(other)}")
-    data = [name for name, sha in new.get("data", {}).items() if old.get("data", {}).get(name) != sha]
-    if data:
-        raise RunError(f"{path}: cannot be resumed with other data: {', '.join(data)}")
+def _remove(*paths: Path) -> None:
+    """Removes files and folders that there are."""
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

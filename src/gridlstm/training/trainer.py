@@ -5,25 +5,34 @@ samples it takes, and what dropout drops. So a run that was stopped anywhere goe
 checkpoint as if it had never stopped, bit for bit, and there is no iterator or generator to store.
 """
 
+import copy
+import logging
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
-from gridlstm.training.checkpoint import Checkpoint, load_newest, save
-from gridlstm.training.muon import Muon
+from gridlstm.training.checkpoint import Checkpoint, CheckpointError, load_newest, save
+from gridlstm.training.optimizer import make_optimizer, restore_optimizer, state_of
 from gridlstm.training.problem import Measures, Problem
 from gridlstm.training.processes import Processes
+from gridlstm.training.records import duration, measures, table
+from gridlstm.training.schedule import rate_factor
 from gridlstm.training.settings import Training
+from gridlstm.training.weights import WeightsError, load_weights, put_weights, weights_of
 
-__all__ = ["NETWORK", "Observer", "Outcome", "Trainer", "TrainingError", "put_weights", "weights_of"]
+__all__ = ["BEST", "NETWORK", "Observer", "Outcome", "Trainer", "TrainingError", "named"]
 
-NETWORK = "network."
-"""What the names of the network's tensors begin with in a checkpoint."""
+NETWORK, BEST, CARRIED = "network.", "best.", "carried."
+"""What the names of tensors begin with in a checkpoint: the network as it is and as it was at its best,
+and what goes over from one update to the next beside the weights."""
+
+_log = logging.getLogger("gridlstm")
 
 REASONS = ("solved", "samples", "minutes", "interrupted")
 
@@ -40,9 +49,6 @@ class Observer(Protocol):
 
     def evaluated(self, row: Measures) -> None:
         """After every evaluation: measurements, samples, loss and the like."""
-
-    def improved(self, network: nn.Module) -> None:
-        """After an evaluation that found the network to be the best so far."""
 
     def interrupted(self) -> bool:
         """Whether to stop now, with a checkpoint."""
@@ -76,6 +82,7 @@ class Trainer:
         folder: where checkpoints are, and go.
         processes: those that share the work.
         origin: which run the checkpoints have to be of.
+        fresh: start from the first update, whatever checkpoints there are.
 
     Raises:
         TrainingError: if the batch cannot be shared out evenly, or the processes do not find the same
@@ -91,6 +98,7 @@ class Trainer:
         processes: Processes | None = None,
         *,
         origin: str = "",
+        fresh: bool = False,
     ) -> None:
         self.problem = problem
         self.settings = settings
@@ -110,10 +118,11 @@ class Trainer:
         self.losses: list[float] = []
         self.measures: Measures = {}
         self.best: Measures = {}
+        self.best_weights: dict[str, Tensor] = {}
         self._saved = -1
         self._last_save = 0.0
-        shapes = {f"{NETWORK}{name}": t.shape for name, t in weights_of(self.network).items()}
-        found = load_newest(folder, origin, shapes)
+        shapes = {name: t.shape for name, t in weights_of(self.network, NETWORK).items()}
+        found = None if fresh else load_newest(folder, origin, shapes)
         if found is not None:
             self._restore(found)
         newest, oldest = self.processes.most(self.step, -self.step)
@@ -166,6 +175,31 @@ class Trainer:
             self._saved = self.step
         self._last_save = time.monotonic()
 
+    def adopt_best(self, *paths: Path) -> None:
+        """Takes the best weights from the first file that has them, if the checkpoint did not.
+
+        They were in a file of their own before they became part of a checkpoint. If none can be read,
+        the best network is that of the evaluations to come.
+        """
+        if not self.best or self.best_weights:
+            return
+        for path in paths:
+            network = copy.deepcopy(self.network)
+            try:
+                load_weights(network, path)
+            except WeightsError as error:
+                _log.warning("cannot read the best weights: %s", error)
+            else:
+                self.best_weights = weights_of(network)
+                return
+        _log.warning("the best weights so far are lost: the best from step %d on count", self.step)
+        self.best = {}
+
+    def take_best(self) -> None:
+        """Gives the network the best weights, where they are kept, once training has ended."""
+        if self.best:
+            put_weights(self.network, self.best_weights)
+
     def _last(self) -> str:
         if self._saved < 0:
             return "there is no checkpoint yet"
@@ -198,7 +232,7 @@ class Trainer:
         share = settings.batch // self.processes.count
         torch.manual_seed((settings.seed << 32) + self.step * self.processes.count + rank)
         for group in self.optimizer.param_groups:
-            group["lr"] = settings.rate * self._rate_factor()
+            group["lr"] = settings.rate * rate_factor(settings, self.samples)
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast(self.processes.device.type, torch.bfloat16, enabled=settings.bfloat16):
             loss = self.problem.loss(self._parallel, self.samples + rank * share, share)
@@ -212,19 +246,6 @@ class Trainer:
             )
         self.optimizer.step()
         return value
-
-    def _rate_factor(self) -> float:
-        """What the schedule makes of the learning rate at this step."""
-        settings, done = self.settings, self.samples + self.settings.batch
-        factor = min(1.0, done / settings.warmup) if settings.warmup else 1.0
-        left = max(0.0, 1 - self.samples / settings.samples)
-        if settings.schedule == "linear":
-            factor *= left
-        elif settings.schedule == "cosine":
-            factor *= (1 - math.cos(math.pi * left)) / 2
-        elif settings.schedule == "trapezoid":
-            factor *= min(1.0, 4 * left)
-        return factor
 
     def _evaluations(self, samples: int) -> int:
         return samples // self.settings.evaluate_every
@@ -246,19 +267,15 @@ class Trainer:
         observer.evaluated(row)
         if self.problem.better(self.measures, self.best):
             self.best = {"samples": self.samples, **self.measures}
-            observer.improved(self.network)
+            copies = {n: t.detach().cpu().clone() for n, t in weights_of(self.network).items()}
+            self.best_weights = copies
 
     def _checkpoint(self) -> Checkpoint:
-        tensors = {f"{NETWORK}{name}": t for name, t in weights_of(self.network).items()}
+        tensors = weights_of(self.network, NETWORK)
+        tensors |= {f"{BEST}{name}": tensor for name, tensor in self.best_weights.items()}
         for name, tensor in self.problem.carried().items():
-            tensors[f"carried.{name}"] = self.processes.join_up(tensor)
-        scalars: dict[str, Any] = {}
-        for number, values in self.optimizer.state_dict()["state"].items():
-            for name, value in values.items():
-                if isinstance(value, Tensor):
-                    tensors[f"optimizer.{number}.{name}"] = value
-                else:
-                    scalars[f"{number}.{name}"] = value
+            tensors[f"{CARRIED}{name}"] = self.processes.join_up(tensor)
+        gathered, scalars = state_of(self.optimizer)
         state = {
             "seconds": self.seconds,
             "losses": self.losses,
@@ -266,54 +283,28 @@ class Trainer:
             "best": self.best,
             "optimizer": scalars,
         }
-        return Checkpoint(self.step, tensors, state)
+        return Checkpoint(self.step, {**tensors, **gathered}, state)
 
     def _restore(self, found: Checkpoint) -> None:
-        put_weights(self.network, found)
-        states: dict[int, dict[str, Any]] = {}
-        for place, tensor in found.tensors.items():
-            kind, _, rest = place.partition(".")
-            if kind == "optimizer":
-                number, _, name = rest.partition(".")
-                states.setdefault(int(number), {})[name] = tensor
-        for place, value in found.state["optimizer"].items():
-            number, _, name = place.partition(".")
-            states.setdefault(int(number), {})[name] = value
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": states, "param_groups": groups})
-        prefix = "carried."
-        self.problem.carry(
-            {
-                name.removeprefix(prefix): self.processes.own(tensor).to(self.processes.device)
-                for name, tensor in found.tensors.items()
-                if name.startswith(prefix)
-            }
-        )
-        self.step = self._saved = found.step
-        self.seconds = found.state["seconds"]
-        self.losses = list(found.state["losses"])
-        self.measures = dict(found.state["measures"])
-        self.best = dict(found.state.get("best", {}))
+        state = found.state
+        try:
+            put_weights(self.network, found.tensors, NETWORK)
+            restore_optimizer(self.optimizer, found.tensors, table(state["optimizer"], "optimizer"))
+            carried = named(found.tensors, CARRIED)
+            self.problem.carry(
+                {name: self.processes.own(t).to(self.processes.device) for name, t in carried.items()}
+            )
+            self.step = self._saved = found.step
+            self.seconds = duration(state["seconds"], "seconds")
+            self.losses = list(measures(dict(enumerate(state["losses"])), "losses").values())
+            self.measures = measures(state["measures"], "measures")
+            self.best = measures(state.get("best", {}), "best")
+            self.best_weights = named(found.tensors, BEST)
+        except (LookupError, TypeError, ValueError, WeightsError) as error:
+            message = f"{self.folder}: the checkpoint of step {found.step} is damaged ({error})"
+            raise CheckpointError(message) from error
 
 
-def make_optimizer(settings: Training, network: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser that the settings name."""
-    if settings.optimizer == "muon":
-        return Muon(network, settings.rate, momentum=settings.momentum)
-    if settings.optimizer == "adagrad":
-        return torch.optim.Adagrad(network.parameters(), settings.rate)
-    if settings.optimizer == "sgd":
-        return torch.optim.SGD(network.parameters(), settings.rate)
-    return torch.optim.Adam(network.parameters(), settings.rate)
-
-
-def weights_of(network: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers, each once, however often it is shared."""
-    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
-
-
-def put_weights(network: nn.Module, found: Checkpoint) -> None:
-    """Gives a network the weights of a checkpoint."""
-    with torch.no_grad():
-        for name, tensor in weights_of(network).items():
-            tensor.copy_(found.tensors[f"{NETWORK}{name}"])
+def named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with a prefix, without it."""
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
