@@ -1,6 +1,5 @@
 """Where a number comes from: the machine, the versions, the commit. Part of every result file."""
 
-import json
 import os
 import platform
 import subprocess
@@ -10,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["environment", "write_json", "write_text"]
+__all__ = ["environment"]
 
 _PACKAGES = ("gridlstm", "torch", "numpy")
 
@@ -33,26 +32,6 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in _PACKAGES},
     }
-
-
-def write_json(path: Path, content: object) -> None:
-    """Writes a file whole or not at all."""
-    write_text(path, json.dumps(content, indent=1) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a file whole or not at all, and to the disk before it takes its place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with beside.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def _commit() -> str | None:

@@ -16,7 +16,8 @@ from gridlstm.bench.options import Bench
 from gridlstm.bench.report import compare, ratio_table, save_plot
 from gridlstm.bench.search import run_search
 from gridlstm.engines.native.build import library
-from gridlstm.provenance import environment, write_json
+from gridlstm.files import write_json
+from gridlstm.provenance import environment
 
 __all__ = ["run"]
 

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from gridlstm.bench.options import Bench
+from gridlstm.files import write_json
 from gridlstm.models.characters import CharacterModel
 from gridlstm.models.generate import follow
 from gridlstm.models.sequence import SequenceGridLSTM
 from gridlstm.models.stepper import GridStepper, ModelStepper
-from gridlstm.provenance import environment, write_json
+from gridlstm.provenance import environment
 
 __all__ = ["run_generation"]
 

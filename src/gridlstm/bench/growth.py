@@ -14,7 +14,8 @@ from rich.table import Table
 
 from gridlstm.bench.options import Bench
 from gridlstm.bench.peak import make_step, peak_memory
-from gridlstm.provenance import environment, write_json
+from gridlstm.files import write_json
+from gridlstm.provenance import environment
 
 __all__ = ["run_growth"]
 

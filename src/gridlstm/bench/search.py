@@ -13,10 +13,11 @@ from rich.console import Console
 from torch import Tensor
 
 from gridlstm.bench.options import Bench
+from gridlstm.files import write_json
 from gridlstm.models.reencoder import Reencoder
 from gridlstm.models.search import Candidate, Rules, search_all
 from gridlstm.models.translator import Progress, Translator
-from gridlstm.provenance import environment, write_json
+from gridlstm.provenance import environment
 
 __all__ = ["Recomputing", "SearchCase", "measure_search", "run_search"]
 

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from gridlstm.commands.options import Collect, List
 from gridlstm.experiments.options import EXPERIMENTS, flat
-from gridlstm.provenance import write_json
+from gridlstm.files import write_json
 from gridlstm.training.rundir import RunDir, RunError
 
 __all__ = ["collect", "overview"]

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gridlstm.provenance import environment, write_json, write_text
+from gridlstm.files import write_json, write_text
+from gridlstm.provenance import environment
 
 __all__ = ["RunDir", "RunError"]
 

@@ -6,6 +6,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 from torch import nn
 
+from gridlstm.files import replacing
+
 __all__ = ["WeightsError", "load_weights", "save_weights"]
 
 
@@ -19,15 +21,10 @@ def save_weights(network: nn.Module, path: Path) -> None:
     Raises:
         WeightsError: if they cannot be written. A file that was there is as it was.
     """
-    beside = path.with_name(f".{path.name}")
     try:
-        beside.touch()
-        usual = beside.stat().st_mode  # safetensors' own is for the owner alone
-        save_model(network, str(beside))
-        beside.chmod(usual)
-        beside.replace(path)
+        with replacing(path) as beside:
+            save_model(network, str(beside))
     except (OSError, SafetensorError) as error:
-        beside.unlink(missing_ok=True)
         raise WeightsError(f"cannot write {path}: {error}") from error
 
 

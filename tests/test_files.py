@@ -1,0 +1,109 @@
+"""Files take their place whole or not at all, and are on the disk before they do."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+from torch import nn
+
+from gridlstm.figures.save import save_figure
+from gridlstm.files import leftovers, read_json, replacing, write_bytes, write_json, write_text
+from gridlstm.training.weights import save_weights
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "bytes": lambda path: write_bytes(path, b"new"),
+    "text": lambda path: write_text(path, "new"),
+    "json": lambda path: write_json(path, {"new": 1}),
+    "weights": lambda path: save_weights(nn.Linear(2, 3), path),
+    "figure": lambda path: save_figure(Figure(), path),
+}
+
+
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What is forced to the disk and renamed from now on, in order."""
+    events: list[tuple[str, str]] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def forced(handle: int) -> None:
+        events.append(("fsync", Path(f"/proc/self/fd/{handle}").readlink().name))
+        fsync(handle)
+
+    def renamed(self: Path, target: Path) -> Path:
+        events.append(("rename", target.name))
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", forced)
+    monkeypatch.setattr(Path, "replace", renamed)
+    return events
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs the names of open files")
+@pytest.mark.parametrize("writer", WRITERS)
+def test_content_and_folder_are_forced_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str
+) -> None:
+    events = told(monkeypatch)
+    path = tmp_path / "new.png"
+    WRITERS[writer](path)
+    (first, beside), second, third = events[:3]
+    assert first == "fsync"
+    assert beside.startswith(".new.png.tmp-")
+    assert second == ("rename", "new.png")
+    assert third == ("fsync", tmp_path.name)
+    assert not leftovers(path)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_new_files_have_the_usual_mode(tmp_path: Path, writer: str) -> None:
+    before = os.umask(0o026)
+    try:
+        WRITERS[writer](tmp_path / "new.png")
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o640}
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_what_fails_leaves_what_was_there(tmp_path: Path, folder: bool) -> None:
+    path = tmp_path / "kept"
+    path.write_text("old")
+
+    def fail() -> None:
+        with replacing(path, folder=folder) as beside:
+            (beside / "part" if folder else beside).write_text("new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_takes_its_place_with_its_files(tmp_path: Path) -> None:
+    path = tmp_path / "some" / "where" / "folder"
+    with replacing(path, folder=True) as beside:
+        (beside / "a").write_text("1")
+        assert leftovers(path) == [beside]
+    assert (path / "a").read_text() == "1"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_two_writers_do_not_meet_and_names_may_be_long(tmp_path: Path) -> None:
+    path = tmp_path / ("[é]" * 60)
+    with replacing(path) as one, replacing(path) as other:
+        assert one != other
+        assert leftovers(path) == sorted([one, other])
+        one.write_text("one")
+        other.write_text("other")
+    assert path.read_text() == "one"
+
+
+def test_json_that_is_nested_deeply_is_refused_like_other_damage() -> None:
+    assert read_json(json.dumps({"a": [1]})) == {"a": [1]}
+    for text in ("[" * 100_000, '{"a":' * 100_000, "{", ""):
+        with pytest.raises(ValueError, match=r"nested too deeply|Expecting"):
+            read_json(text)
