@@ -298,7 +298,7 @@ def test_a_name_for_each_kind_of_processor(start: Start) -> None:
 
     names = [name(1, 1), name(2, 2), name(1, 2)]
     assert len({*names}) == 3
-    assert all(name.startswith("c-") for name in names)
+    assert all(name.startswith("c ") for name in names)
     assert name(1, 1, 1) == names[0]
 
 

@@ -2,9 +2,10 @@
 
 Everything the package writes goes through :func:`replacing`: the new content is written beside its
 place under a name no other process uses, forced to the disk and renamed. A process that is killed
-leaves what was there before, and perhaps a temporary file (:func:`leftovers`).
+leaves what was there before, and perhaps a temporary file ``.NAME.tmp-*``.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -13,12 +14,11 @@ import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from glob import escape
 from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "leftovers",
+    "checksum",
     "make_folder",
     "read_json",
     "replacing",
@@ -46,7 +46,7 @@ def replacing(path: Path, *, folder: bool = False) -> Iterator[Path]:
     """
     make_folder(path.parent)
     unique = f"{_HOST}-{os.getpid()}-{secrets.token_hex(4)}"  # Also among machines that share a disk.
-    beside = path.with_name(_prefix(path) + unique)
+    beside = path.with_name(f".{path.name[:40]}.tmp-{unique}")  # A name may have 255 bytes.
     try:
         if folder:
             beside.mkdir()
@@ -97,13 +97,13 @@ def read_json(text: str) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def leftovers(path: Path) -> list[Path]:
-    """Temporary files and folders that processes which were killed left of writing ``path``.
-
-    Those of a process that is still writing it are among them: remove them only where there can be
-    none.
-    """
-    return sorted(path.parent.glob(f"{escape(_prefix(path))}*"))
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def make_folder(path: Path) -> None:
@@ -112,10 +112,6 @@ def make_folder(path: Path) -> None:
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
         _force(path.parent)
-
-
-def _prefix(path: Path) -> str:
-    return f".{path.name[:40]}.tmp-"  # With the rest, within the 255 bytes that a name may have.
 
 
 def _force(path: Path) -> None:

@@ -68,12 +68,12 @@ def library() -> Kernel | None:
 
 
 def kernel_name() -> str:
-    """Which kernel this process uses: ``"pytorch"``, or ``"c-"`` and the compiled one's key.
+    """Which kernel this process uses: ``"pytorch"``, or ``"c"`` and the compiled one's key.
 
     Runs of the same name are the same bit for bit, other things being equal.
     """
     kernel = library()
-    return "pytorch" if kernel is None else f"c-{kernel.key}"
+    return "pytorch" if kernel is None else f"c {kernel.key}"
 
 
 def _load() -> Kernel:
