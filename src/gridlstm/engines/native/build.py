@@ -78,7 +78,9 @@ def kernel_name() -> str:
 
 def _load() -> Kernel:
     compiler = Compiler.find()
-    told_apart = b"\0".join([_SOURCE.read_bytes(), os.fsencode(compiler.description)])
+    told_apart = b"\0".join(
+        [_SOURCE.read_bytes(), compiler.description.encode(errors="surrogateescape")]
+    )
     key = hashlib.sha256(told_apart).hexdigest()[:16]
     trouble: OSError | None = None
     with ExitStack() as held:
