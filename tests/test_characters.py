@@ -293,7 +293,7 @@ def test_a_stopped_run_carries_on_bit_for_bit(gridlstm, tmp_path: Path) -> None:
     [
         (["--network", "multiplicative"], "layers: expected 1 for a multiplicative RNN, got 2"),
         (["--chunk", "30"], "sequence: expected a multiple of the chunk 30, got 1000"),
-        (["--text", "missing.txt"], "missing.txt: expected a file, got nothing"),
+        (["--text", "missing.txt"], "missing.txt: file not found"),
     ],
 )
 def test_one_line_says_what_is_wrong(gridlstm, arguments: list[str], line: str) -> None:

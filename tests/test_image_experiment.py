@@ -271,27 +271,41 @@ def test_activations_of_any_image(gridlstm, tmp_path: Path, trained: Path) -> No
     assert made[0] != made[1]
     for given, message in (
         (500, "--input: expected a number below 500 or a picture, got 500"),
-        (tmp_path / "none.png", "none.png: expected a PNG or JPEG picture"),
+        (tmp_path / "none.png", "none.png: file not found"),
     ):
         code, _, errors = gridlstm(*plot, "--input", given)
         assert (code, message in errors) == (2, True)
 
 
-def test_one_line_says_what_is_wrong(gridlstm, tmp_path: Path, trained: Path) -> None:
+def test_a_bad_picture_does_not_cancel_the_others(gridlstm, tmp_path: Path, trained: Path) -> None:
+    good, other = (picture(tmp_path, number)[0] for number in (0, 1))
     (tmp_path / "text.png").write_text("no picture")
+    Image.new("L", (40, 40), 200).save(tmp_path / "blank.png")
+    bad = {
+        "text.png": "expected a picture, got something else (not in a format that can be read)",
+        "none.png": "file not found",
+        "blank.png": "expected a digit, got a blank picture",
+    }
+    expected = gridlstm("classify", trained, good, other)
+    assert expected[0] == 0
+    code, output, errors = gridlstm(
+        "classify", trained, *(tmp_path / name for name in bad), good, tmp_path / "none.png", other
+    )
+    assert (code, output) == (1, expected[1])
+    lines = errors.splitlines()
+    assert len(lines) == 4
+    for name, reason in bad.items():
+        assert f"gridlstm classify: {tmp_path / name}: {reason}" in lines
+    code, output, errors = gridlstm("classify", trained, tmp_path / "none.png")
+    assert (code, output, len(errors.splitlines())) == (1, "", 1)
+
+
+def test_one_line_says_what_is_wrong(gridlstm, tmp_path: Path, trained: Path) -> None:
     good = picture(tmp_path, 0)[0]
     other = tmp_path / "parity"
     assert gridlstm("train", "parity", "--preset", "smoke", "--samples", 15, "--out", other)[0] == 0
-    blank = tmp_path / "blank.png"
-    Image.new("L", (40, 40), 200).save(blank)
     smoke = ("train", "images", "--preset", "smoke")
     for arguments, line in (
-        (
-            ("classify", trained, good, tmp_path / "text.png"),
-            "text.png: expected a PNG or JPEG picture",
-        ),
-        (("classify", trained, tmp_path / "none.png"), "none.png: expected a PNG or JPEG picture"),
-        (("classify", trained, blank), "blank.png: expected a digit, got a blank picture"),
         (("classify", trained), "IMAGE: expected at least one picture, got none"),
         (("classify",), "IMAGE: expected at least one picture, got none"),
         (("classify", tmp_path, good), "not a run directory (no config.json)"),
@@ -362,11 +376,7 @@ def test_pictures_need_no_data_set(
     (run / "config.json").write_text(json.dumps(config))
     monkeypatch.delenv("GRIDLSTM_DATA", raising=False)
     monkeypatch.setenv("GRIDLSTM_CACHE", str(tmp_path / "cache"))
-
-    def unreachable(*_: object, **__: object) -> None:
-        raise OSError("unreachable")
-
-    monkeypatch.setattr("gridlstm.data.files.urlopen", unreachable)
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # Nobody is there.
     assert gridlstm("classify", run, path)[1] == gridlstm("classify", trained, path)[1] != ""
     plot = ("plot", run, "--kind", "activations", "--out", tmp_path / "a", "--input")
     assert gridlstm(*plot, path)[0] == 0

@@ -146,9 +146,7 @@ def test_there_is_no_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(b"\x1f\x8b\x08")
     with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz: truncated or damaged"):
         Digits.mnist(tmp_path)
-    monkeypatch.setattr(
-        "gridlstm.data.files.urlopen", lambda *_, **__: (_ for _ in ()).throw(OSError())
-    )
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # Nobody is there.
     (tmp_path / "train-images-idx3-ubyte.gz").unlink()
     with pytest.raises(DataError, match=r"put train-images-idx3-ubyte\.gz from https://ossci-datasets"):
         Digits.mnist(tmp_path)

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import marshal
 import os
 import sys
 from pathlib import Path
@@ -56,7 +57,7 @@ def test_lines_that_do_not_fit(tmp_path: Path, files: dict[str, str], message: s
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="none: expected a file, got nothing"):
+    with pytest.raises(DataError, match="none: file not found"):
         read_pairs([tmp_path / "none"])
     with pytest.raises(DataError, match="expected a file, got a folder"):
         read_pairs([tmp_path])
@@ -139,6 +140,26 @@ def test_words_of_chinese() -> None:
     assert "".join(words) == "他在北京大学学习hello。"
     assert "hello" in words
     assert any(len(word) > 1 and not word.isascii() for word in words)
+
+
+def test_words_of_chinese_are_kept_in_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where everybody can write, a file with words may be a trap."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    trap = marshal.dumps(({"他在北": 10**9, "京大": 10**9}, 1))
+    (shared / "jieba.cache").write_bytes(trap)
+    monkeypatch.setattr("tempfile.tempdir", str(shared))
+    monkeypatch.setenv("GRIDLSTM_CACHE", str(tmp_path / "cache"))
+    make_tokeniser.cache_clear()
+    words = make_tokeniser("zh", "jieba").split("他在北京大学学习")
+    assert "北京大学" in words
+    assert (tmp_path / "cache" / "jieba" / "jieba.cache").is_file()
+    (tmp_path / "cache" / "jieba").chmod(0o777)
+    (tmp_path / "cache" / "jieba" / "jieba.cache").write_bytes(trap)
+    make_tokeniser.cache_clear()
+    assert make_tokeniser("zh", "jieba").split("他在北京大学学习") == words
+    make_tokeniser.cache_clear()
+    assert [path.name for path in shared.iterdir()] == ["jieba.cache"]
 
 
 def test_english_survives_being_cut_and_joined() -> None:

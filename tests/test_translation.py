@@ -436,7 +436,7 @@ def test_other_text_is_not_resumed(gridlstm, tmp_path: Path) -> None:
         (["--batch", "999"], "batch: expected at most the"),
         (
             ["--train", "x.tsv", "--valid", "x.tsv", "--test", "x.tsv"],
-            "x.tsv: expected a file, got nothing",
+            "x.tsv: file not found",
         ),
     ],
 )

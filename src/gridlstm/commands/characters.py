@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gridlstm.commands.load import expect, open_run, stored
 from gridlstm.commands.options import Generate, Score
-from gridlstm.data.text import encode, map_file
+from gridlstm.data.text import encode, read_file
 from gridlstm.experiments.characters import make_model, measure
 from gridlstm.experiments.options import Characters
 from gridlstm.models.characters import CharacterModel
@@ -63,7 +63,7 @@ def run_generate(options: Generate) -> None:
 def run_score(options: Score) -> None:
     """Tells the bits per character of a file."""
     model = load_model(RunDir.open(options.run))
-    text = map_file(options.file)
+    text = read_file(options.file)
     alphabet = bytes(model.alphabet.tolist())
     known = np.isin(text, np.frombuffer(alphabet, np.uint8))
     unseen = int(len(text) - known.sum())

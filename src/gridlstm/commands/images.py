@@ -9,6 +9,7 @@ from rich.console import Console
 
 from gridlstm.commands.load import expect, load, load_into, open_run
 from gridlstm.commands.options import Classify, Plot
+from gridlstm.data.files import DataError
 from gridlstm.data.pictures import read_picture, to_digit
 from gridlstm.experiments.images import ImageProblem, as_input, classify, make_network
 from gridlstm.experiments.options import Images
@@ -25,13 +26,21 @@ PICTURES = ("confusion", "mistakes", "activations")
 
 
 def run_classify(options: Classify) -> None:
-    """Tells the class of each picture and its probability."""
+    """Tells the class of each picture and its probability.
+
+    Raises:
+        SystemExit: 1 if some pictures cannot be read, after a line for each of them; the others are
+            classified nevertheless.
+    """
     run = open_run(options.run, "images")
     experiment = expect(run, Images)
-    digits = np.stack([to_digit(read_picture(path), str(path)) for path in options.images])
     network = load_into(make_network(experiment), run)
+    read = [(path, _read(path)) for path in options.images]
+    pictures = [(path, image) for path, image in read if image is not None]
+    images = np.array([image for _, image in pictures])
     console = Console()
-    for path, probabilities in zip(options.images, classify(network, digits, experiment), strict=True):
+    answers = classify(network, images, experiment) if pictures else ()
+    for (path, _), probabilities in zip(pictures, answers, strict=True):
         found = int(probabilities.argmax())
         if console.is_terminal:
             shown = f"{path}: {found} ({probabilities[found]:.1%})"
@@ -39,6 +48,19 @@ def run_classify(options: Classify) -> None:
         else:
             probability = round(float(probabilities[found]), 6)
             say({"image": str(path), "class": found, "probability": probability})
+    if len(pictures) < len(options.images):
+        raise SystemExit(1)
+
+
+def _read(path: Path) -> NDArray[np.uint8] | None:
+    """The digit on a picture; none, after a line on standard error, if it cannot be read."""
+    try:
+        return to_digit(read_picture(path), str(path))
+    except DataError as error:
+        Console(stderr=True).print(
+            f"gridlstm classify: {error}", highlight=False, soft_wrap=True, markup=False
+        )
+        return None
 
 
 def draw_picture(run: RunDir, options: Plot) -> Figure:

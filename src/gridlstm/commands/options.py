@@ -156,8 +156,8 @@ class Classify:
     """Tell which digit is on a picture, with a network trained on images."""
 
     paths: Pictures
-    """Pictures, PNG or JPEG, of one digit each, dark on light or light on dark. Before them, the run's
-    directory; unless given, the network that comes with the package."""
+    """Pictures of one digit each, dark on light or light on dark, in any usual format. Before them, the
+    run's directory; unless given, the network that comes with the package."""
 
     def __post_init__(self) -> None:
         if not self.images:
@@ -227,7 +227,7 @@ class Plot:
     """depth: the accuracies to reach."""
     input: str | None = None
     """memories: the bits to run on; a fifth of zeros and then ones unless given, as in the paper.
-    activations: the number of a test image, or a PNG or JPEG picture; number 0 unless given."""
+    activations: the number of a test image, or a picture (default: 0)."""
     neurons: int = 20
     """memories: how many counting neurons to show."""
     source: str | None = None

@@ -5,42 +5,36 @@ its place in the cache and renamed, so what has its name is never half-written, 
 the same at once only repeat each other's work.
 """
 
-import gzip
 import hashlib
 import logging
 import lzma
 import os
+import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Literal, Protocol
-from urllib.request import Request, urlopen
-from zipfile import BadZipFile, ZipFile
+from tempfile import TemporaryFile
+from typing import IO
+from zipfile import BadZipFile
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from gridlstm.cache import cache_folder
-from gridlstm.files import write_text
+from gridlstm.cache import cache_folder, private_folder
+from gridlstm.data.download import Download
+from gridlstm.data.packing import BLOCK, MEMORY, PACKED, Packing, Readable, unpack
+from gridlstm.files import replacing, write_text
 
-__all__ = ["DataError", "Packing", "Source", "check_size", "embedded", "explained", "find"]
+__all__ = ["DataError", "Packing", "Source", "check_size", "embedded", "explained", "find", "open_file"]
 
-Packing = Literal["", ".xz", ".gz", ".zip"]
-"""How a file is packed, as its name ends; ``""`` for a plain one."""
-
-BLOCK = 2**20
-TIMEOUT = 30.0
-"""Seconds without an answer after which a download is given up."""
-_PACKED: tuple[Packing, ...] = (".xz", ".gz", ".zip")
 # What reading and writing, the network and the three ways of packing can raise; damaged archives also
-# raise the last two.
+# raise those of the last line.
 _BROKEN = (
-    *(OSError, EOFError, HTTPException, lzma.LZMAError, zlib.error, BadZipFile),
-    *(RuntimeError, ValueError),
+    *(OSError, EOFError, MemoryError, HTTPException, lzma.LZMAError, zlib.error, BadZipFile),
+    *(RuntimeError, ValueError, OverflowError, struct.error),
 )
 _log = logging.getLogger("gridlstm")
 
@@ -70,10 +64,6 @@ class Source:
         return self.name.rpartition("/")[2]
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
 def find(source: Source, folder: Path | None = None) -> Path:
     """The plain file, known to be whole.
 
@@ -90,9 +80,8 @@ def find(source: Source, folder: Path | None = None) -> Path:
     """
     named = folder or os.environ.get("GRIDLSTM_DATA")
     base = Path(named).expanduser() if named else None
-    target = cache_folder() / "data" / source.name
-    with explained(f"{base or target}: cannot be read"):
-        return _found(source, base, target) or _fetch(source, base, target)
+    with explained(f"{source.name}: cannot be read"):
+        return _found(source, base) or _fetch(source, base)
 
 
 def embedded(name: str, sha256: str) -> bytes:
@@ -103,9 +92,26 @@ def embedded(name: str, sha256: str) -> bytes:
     """
     path = Path(__file__).with_name("embedded") / f"{name}.xz"
     with explained(f"{path}: cannot be read"):
-        content = lzma.decompress(path.read_bytes())
+        content = lzma.decompress(path.read_bytes(), memlimit=MEMORY)
     _check_sum(str(path), sha256, hashlib.sha256(content).hexdigest())
     return content
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file, to be read within the context. To open anything else that has a name may take for ever.
+
+    Raises:
+        DataError: if it is missing, not a file, or cannot be read.
+    """
+    with explained(f"{path}: cannot be read"):
+        if not path.is_file():
+            if not path.exists():
+                raise DataError(f"{path}: file not found")
+            kind = "a folder" if path.is_dir() else "a pipe or device"
+            raise DataError(f"{path}: expected a file, got {kind}")
+        with path.open("rb") as file:
+            yield file
 
 
 @contextmanager
@@ -123,10 +129,11 @@ def explained(failed: str) -> Iterator[None]:
         raise
     except _BROKEN as error:
         reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or str(error)
-        raise DataError(f"{failed} ({reason or type(error).__name__})") from error
+        line = " ".join(str(reason).split()) or type(error).__name__
+        raise DataError(f"{failed} ({line})") from error
 
 
-def _found(source: Source, base: Path | None, target: Path) -> Path | None:
+def _found(source: Source, base: Path | None) -> Path | None:
     if base is not None and not base.is_dir():
         raise DataError(f"data: expected a folder, got {base}")
     places = [] if base is None else [base / source.name, base / source.file]
@@ -134,21 +141,27 @@ def _found(source: Source, base: Path | None, target: Path) -> Path | None:
         if path.is_file():
             _verify(source, path)
             return path
+    target = _target(source)
     if target.is_file():
         with suppress(DataError):  # Damaged: it is made anew.
             _verify(source, target)
             return target
     for place in places:
-        for packing in _PACKED:
+        for packing in PACKED:
             path = place.with_name(place.name + packing)
             if path.is_file():
-                with explained(f"{path}: cannot be read"), path.open("rb") as packed:
+                with open_file(path) as packed:
                     return _store(source, packed, packing, str(path), target)
     return None
 
 
-def _fetch(source: Source, base: Path | None, target: Path) -> Path:
+def _target(source: Source) -> Path:
+    return cache_folder() / "data" / source.name
+
+
+def _fetch(source: Source, base: Path | None) -> Path:
     """Downloads a file into the cache, through one without a name: nothing is left of a part."""
+    target = _target(source)
     with explained(f"{target}: cannot be written"):
         target.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=target.parent) as packed:
@@ -162,61 +175,39 @@ def _download(source: Source, into: IO[bytes], where: str) -> None:
         f"{source.name}: not found{where}, and not downloaded; put {source.file}{source.packing} from "
         f"{source.address} into a folder named by --data or GRIDLSTM_DATA"
     )
-    request = Request(source.address, headers={"User-Agent": "gridlstm"})  # Some refuse Python's own.
+    most = source.size + source.size // 100 + 1000  # Packing does not make a file much larger.
     _log.info("downloading %s", source.address)
     with explained(failed):
-        response = urlopen(request, timeout=TIMEOUT)
+        response = Download(source.address, most)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with response, Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        total = int(response.headers.get("Content-Length") or 0)
-        task, got = bar.add_task(source.name, total=total or None), 0
+        task, got = bar.add_task(source.name, total=response.length), 0
         for block in _blocks(response, failed):
             got += into.write(block)
             bar.update(task, completed=got)
-    if got < total:  # A connection that is closed early looks like the end.
-        raise DataError(f"{failed} (truncated: expected {total} bytes, got {got})")
 
 
 def _store(source: Source, packed: IO[bytes], packing: Packing, origin: str, target: Path) -> Path:
     """Unpacks and verifies a file beside its place, and moves it there when it is whole."""
     damaged = f"{origin}: truncated or damaged"
     with explained(damaged):
-        plain = _open(packed, packing, source.file)
-    with explained(f"{target}: cannot be written"):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=target.parent, prefix=".") as work:
-            beside = Path(work) / target.name
-            size, digest = 0, hashlib.sha256()
-            with beside.open("wb") as file:
-                for block in _blocks(plain, damaged):
-                    size += file.write(block)
-                    digest.update(block)
-                    if size > source.size:  # However much more it would unpack to.
-                        raise DataError(f"{origin}: changed: expected {source.size} bytes, got more")
-                file.flush()
-                os.fsync(file.fileno())
-            check_size(origin, source.size, size)
-            _check_sum(origin, source.sha256, digest.hexdigest())
-            beside.replace(target)
+        plain = unpack(packed, packing, source.file)
+    with explained(f"{target}: cannot be written"), replacing(target) as beside:
+        size, digest = 0, hashlib.sha256()
+        with beside.open("wb") as file:
+            for block in _blocks(plain, damaged):
+                size += file.write(block)
+                digest.update(block)
+                if size > source.size:  # However much more it would unpack to.
+                    raise DataError(f"{origin}: changed: expected {source.size} bytes, got more")
+        check_size(origin, source.size, size)
+        _check_sum(origin, source.sha256, digest.hexdigest())
     _remember(_stamp(target), source.sha256)
     return target
 
 
-def _open(packed: IO[bytes], packing: Packing, member: str) -> _Readable:
-    if packing == ".xz":
-        return lzma.LZMAFile(packed)
-    if packing == ".gz":
-        return gzip.GzipFile(fileobj=packed)
-    if packing == ".zip":
-        archive = ZipFile(packed)
-        if member not in archive.namelist():
-            raise BadZipFile(f"there is no {member} in it")
-        return archive.open(member)
-    return packed
-
-
-def _blocks(stream: _Readable, failed: str) -> Iterator[bytes]:
+def _blocks(stream: Readable, failed: str) -> Iterator[bytes]:
     """What a stream holds. Only reading is explained here, not what is done with a block."""
     with explained(failed):
         while block := stream.read(BLOCK):
@@ -229,31 +220,33 @@ def _verify(source: Source, path: Path) -> None:
     Raises:
         DataError: if it is another file or cannot be read.
     """
-    unreadable = f"{path}: cannot be read"
-    with explained(unreadable):
+    with open_file(path) as file:
         check_size(str(path), source.size, path.stat().st_size)
         stamp = _stamp(path)
         with suppress(OSError):
-            if stamp.read_bytes() == source.sha256.encode():
+            if stamp is not None and stamp.read_bytes() == source.sha256.encode():
                 return
         digest = hashlib.sha256()
-        with path.open("rb") as file:
-            for block in _blocks(file, unreadable):
-                digest.update(block)
+        while block := file.read(BLOCK):
+            digest.update(block)
     _check_sum(str(path), source.sha256, digest.hexdigest())
     _remember(stamp, source.sha256)
 
 
-def _stamp(path: Path) -> Path:
+def _stamp(path: Path) -> Path | None:
     """Where the checksum of a file is remembered for as long as the file is not written to."""
     found = path.stat()
     key = b"\0".join([os.fsencode(path.resolve()), b"%d %d" % (found.st_size, found.st_mtime_ns)])
-    return cache_folder() / "data" / "sums" / hashlib.sha256(key).hexdigest()
+    try:
+        return private_folder("sums") / hashlib.sha256(key).hexdigest()
+    except OSError:
+        return None
 
 
-def _remember(stamp: Path, sha256: str) -> None:
+def _remember(stamp: Path | None, sha256: str) -> None:
     with suppress(OSError):  # Then it is computed again.
-        write_text(stamp, sha256)
+        if stamp is not None:
+            write_text(stamp, sha256)
 
 
 def check_size(origin: str, expected: int, got: int) -> None:

@@ -170,7 +170,8 @@ def parse_idx(name: str, content: Bytes, axes: int) -> Bytes:
             f"got {magic}"
         )
     check_size(name, header + prod(sizes), len(content))
-    return content[header:].reshape(sizes)
+    with explained(f"{name}: damaged"):  # Sizes of which one is 0 may be any.
+        return content[header:].reshape(sizes)
 
 
 def draw_images(part: Labelled, seed: int, first: int, count: int, most: int) -> Labelled:

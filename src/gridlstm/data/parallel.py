@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlstm.data.draw import shuffle
-from gridlstm.data.files import DataError, Source, embedded, explained, find
+from gridlstm.data.files import DataError, Source, embedded, find, open_file
 from gridlstm.data.vocabulary import BEGIN, END, PADDING
 
 __all__ = ["MULTI30K", "Batch", "Buckets", "Pair", "Parallel", "make_batch", "read_pairs"]
@@ -135,12 +135,8 @@ def read_pairs(files: Sequence[Path]) -> list[Pair]:
         raise DataError("expected a table, or a file of sentences and one of translations, got none")
     texts = []
     for path in files:
-        if not path.is_file():
-            raise DataError(
-                f"{path}: expected a file, got {'a folder' if path.is_dir() else 'nothing'}"
-            )
-        with explained(f"{path}: cannot be read"):
-            texts.append(path.read_bytes().decode("utf-8-sig"))
+        with open_file(path) as file:
+            texts.append(file.read().decode("utf-8-sig"))
     if len(files) == 1:
         return _table(texts[0], str(files[0]))
     columns = [_lines(text) for text in texts]

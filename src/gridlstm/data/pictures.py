@@ -4,15 +4,14 @@ MNIST has light strokes on black. A digit fills a box of 20 × 20 pixels, its pr
 stands in 28 × 28 pixels so that its centre of mass is in the middle.
 """
 
-import struct
 import warnings
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
-from gridlstm.data.files import DataError, explained
+from gridlstm.data.files import DataError, open_file
 
 __all__ = ["read_picture", "to_digit"]
 
@@ -20,6 +19,8 @@ Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 
 SIDE, BOX = 28, 20
+PIXELS = 50_000_000
+"""Of a picture that is read: more than a scan of a sheet has, and less than would fill the memory."""
 LARGEST = 200
 """Pixels of the longer side beyond which a picture is made smaller first, which removes its noise."""
 SHADE = 0.2
@@ -31,25 +32,26 @@ BLANK, FAINT = 1 / 16, 1 / 64
 
 
 def read_picture(path: Path) -> Floats:
-    """The brightness of a PNG or JPEG file, ``[height, width]``, from 0 to 1.
+    """The brightness of a picture, ``[height, width]``, from 0 to 1.
 
-    The picture stands as its camera says. Where it is transparent, it has the ground of its opaque
+    It is in any format that Pillow reads but for EPS and FITS. The picture stands as its camera says;
+    of an animated one it is the first frame. Where it is transparent, it has the ground of its opaque
     parts, or if these are strokes, one that they stand out from.
 
     Raises:
-        DataError: if there is no such file, or it is no such picture or a damaged one.
+        DataError: if it is not a file, or not a picture, a damaged or a huge one.
     """
-    with explained(f"{path}: expected a PNG or JPEG picture, got something else"):
+    with open_file(path) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Of damaged notes of a camera.
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Of damaged notes of a camera.
-                warnings.simplefilter("error", Image.DecompressionBombWarning)
-                with Image.open(path, formats=("PNG", "JPEG")) as picture:
-                    return _brightness(picture)
-        except (SyntaxError, struct.error, Image.DecompressionBombError) as error:
-            raise ValueError(str(error)) from error
-        except Image.DecompressionBombWarning as warning:
-            raise ValueError(str(warning)) from warning
+            with Image.open(file) as picture:
+                return _brightness(picture)
+        except UnidentifiedImageError:
+            reason = "not in a format that can be read"
+        except Exception as error:  # Of damaged files, readers of some formats raise anything.
+            reason = str(error) or type(error).__name__
+    raise DataError(f"{path}: expected a picture, got something else ({' '.join(reason.split())})")
 
 
 def to_digit(brightness: Floats, name: str = "picture") -> Bytes:
@@ -78,13 +80,21 @@ def to_digit(brightness: Floats, name: str = "picture") -> Bytes:
 
 
 def _brightness(picture: Image.Image) -> Floats:
+    if picture.format in ("EPS", "FITS"):  # A program to be run; packed so that it may fill the memory.
+        raise ValueError(f"not in a format that can be read: {picture.format}")
     picture.draft(None, (LARGEST, LARGEST))  # A JPEG is read at a fraction of its size.
+    if picture.width * picture.height > PIXELS:
+        raise ValueError(f"{picture.width} × {picture.height} pixels, more than {PIXELS:,}")
     picture = ImageOps.exif_transpose(picture)
-    if picture.mode.startswith("I"):  # 16 bits, which a conversion to bytes would clip.
-        return _reduced(picture.convert("F")) / 65535
+    if picture.mode == "F" or picture.mode.startswith("I"):  # A conversion to bytes would clip it.
+        shades = np.nan_to_num(_reduced(picture.convert("F")))
+        usual = (1.0, 255.0, 65535.0) if picture.mode == "F" else (65535.0,)
+        return shades / next((white for white in usual if shades.max() <= white), shades.max())
+    if picture.mode == "LAB":
+        picture = picture.getchannel("L")
     if not picture.has_transparency_data:
         return _reduced(picture.convert("L")) / 255
-    grey, alpha = np.moveaxis(_reduced(picture.convert("LA")) / 255, -1, 0)
+    grey, alpha = np.moveaxis(_reduced(picture.convert("RGBA").convert("LA")) / 255, -1, 0)
     shown: Floats = grey * alpha + _behind(grey, alpha) * (1 - alpha)
     return shown
 

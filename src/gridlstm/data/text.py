@@ -1,10 +1,11 @@
 """Texts as bytes: for the character-level language model of section 4.3.
 
-A text is mapped into memory, not read: only the pages in use are loaded, and processes share them. What
-a network is trained on at an update is a pure function of the seed and the update's number.
+A text is read as a whole, so what happens to its file during training does not matter. What a network
+is trained on at an update is a pure function of the seed and the update's number.
 """
 
 import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlstm.data.draw import visit
-from gridlstm.data.files import DataError, Source, embedded, explained, find
+from gridlstm.data.files import DataError, Source, check_size, embedded, find, open_file
 
 __all__ = [
     "ENWIK8",
@@ -25,7 +26,7 @@ __all__ = [
     "decode",
     "draw_chunks",
     "encode",
-    "map_file",
+    "read_file",
     "starts_sequence",
 ]
 
@@ -38,7 +39,7 @@ ENWIK8 = Source(
     name="enwik8/enwik8",
     size=100_000_000,
     sha256="2b49720ec4d78c3c9fabaee6e4179a5e997302b3a70029f30f2d582218c024a8",
-    address="http://mattmahoney.net/dc/enwik8.zip",
+    address="https://mattmahoney.net/dc/enwik8.zip",
     packing=".zip",
 )
 _SHAKESPEARE = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
@@ -76,7 +77,7 @@ class Corpus:
             DataError: if it is neither found nor downloaded.
         """
         path = find(ENWIK8, folder)
-        return cls("enwik8", _mapped(path), (90_000_000, 95_000_000))
+        return cls("enwik8", read_file(path), (90_000_000, 95_000_000))
 
     @classmethod
     def shakespeare(cls) -> "Corpus":
@@ -89,9 +90,9 @@ class Corpus:
         """Any file: 90, 5 and 5 % of its bytes.
 
         Raises:
-            DataError: if there is no such file, it cannot be read, or it is too small to be divided.
+            DataError: if it is not a file, cannot be read, or is too small to be divided.
         """
-        text = map_file(path, SMALLEST)
+        text = read_file(path, SMALLEST)
         return cls(path.stem, text, _percent(len(text)))
 
     @property
@@ -136,21 +137,22 @@ class Chunks(NamedTuple):
     scored: NDArray[np.bool_]
 
 
-def map_file(path: Path, least: int = 1) -> Bytes:
-    """The bytes of a file, mapped into memory.
+def read_file(path: Path, least: int = 1) -> Bytes:
+    """The bytes of a file.
 
     Raises:
-        DataError: if there is no such file, it cannot be read, or it has fewer bytes than ``least``.
+        DataError: if it is not a file, cannot be read, has fewer bytes than ``least``, or is written to
+            while it is read.
     """
-    with explained(f"{path}: cannot be read"):
-        if not path.is_file():
-            kind = "a folder" if path.is_dir() else "another thing" if path.exists() else "nothing"
-            raise DataError(f"{path}: expected a file, got {kind}")
-        size = path.stat().st_size
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
         if size < least:
             found = f"got {size}" if size else "got an empty file"
             raise DataError(f"{path}: expected a text of at least {least} bytes, {found}")
-    return _mapped(path)
+        text = np.fromfile(file, np.uint8)
+    check_size(str(path), size, len(text))
+    text.flags.writeable = False
+    return text
 
 
 def encode(text: bytes | Bytes, alphabet: bytes) -> tuple[Ints, int]:
@@ -280,11 +282,6 @@ def _steps(chunk: int, sequence: int) -> int:
     if chunk < 1 or sequence < 1 or sequence % chunk:
         raise ValueError(f"chunk: expected a divisor of sequence ({sequence}), got {chunk}")
     return sequence // chunk
-
-
-def _mapped(path: Path) -> Bytes:
-    with explained(f"{path}: cannot be read"):
-        return np.memmap(path, np.uint8, "r")
 
 
 def _percent(size: int) -> tuple[int, int]:

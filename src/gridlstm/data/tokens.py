@@ -5,9 +5,12 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+from gridlstm.cache import private_folder
 from gridlstm.data.files import DataError
 
 __all__ = ["Chinese", "Tokeniser", "make_tokeniser", "package"]
@@ -85,10 +88,19 @@ def _join_chinese(words: Sequence[str]) -> str:
 
 def _jieba() -> Callable[[str], list[str]]:
     jieba = package("jieba")
-    jieba.setLogLevel(logging.WARNING)  # Otherwise it tells how it reads its dictionary.
+    jieba.setLogLevel(logging.CRITICAL)  # It can do without the cache that it may fail to write.
+    tokenizer = jieba.Tokenizer()
+    # By itself it would keep its words where everybody can write, and trust what it finds there.
+    with ExitStack() as passing:
+        try:
+            folder = str(private_folder("jieba"))
+        except OSError:
+            folder = passing.enter_context(TemporaryDirectory(prefix="gridlstm-"))
+        tokenizer.tmp_dir = folder
+        tokenizer.initialize()
 
     def split(sentence: str) -> list[str]:
-        return [word for word in jieba.cut(sentence) if not word.isspace()]
+        return [word for word in tokenizer.cut(sentence) if not word.isspace()]
 
     return split
 

@@ -1,41 +1,59 @@
-"""Compiles the kernel on the machine that uses it, once, and keeps the result in the user's cache."""
+"""Compiles the kernel on the machine that uses it, once, and keeps the result in the user's cache.
+
+What is kept is loaded only if nobody else can have written it and it is whole: from a folder of the
+user that is closed to others, with its checksum at its end, through a copy in memory. So neither a
+planted nor a truncated file is ever mapped.
+"""
 
 import ctypes
 import hashlib
 import logging
 import os
-import platform
-import shlex
-import shutil
-import subprocess
-import tempfile
-from contextlib import suppress
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import torch
+from gridlstm.cache import private_folder
+from gridlstm.engines.native.compiler import TIMEOUT, Compiler
+from gridlstm.files import replacing
 
-from gridlstm.cache import cache_folder
-
-__all__ = ["library"]
+__all__ = ["Kernel", "kernel_name", "library"]
 
 _log = logging.getLogger("gridlstm")
 _SOURCE = Path(__file__).with_name("kernel.c")
-# No -ffast-math: NaN must go through, and the rounding in exp depends on the order of operations.
-_FLAGS = [
-    "-O3",
-    "-march=native",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-std=gnu11",
-    "-fPIC",
-    "-shared",
-]
+_CHECKSUM = hashlib.sha256().digest_size
+
+
+class Kernel(ctypes.CDLL):
+    """The compiled kernel.
+
+    Args:
+        content: of the shared library.
+        key: what tells it from other kernels: source, compiler, options and processor.
+
+    Raises:
+        OSError: if it is not a library.
+    """
+
+    def __init__(self, content: bytes, key: str) -> None:
+        try:
+            with _in_memory(content) as path:
+                super().__init__(path)
+        except (OSError, AttributeError):  # Not everywhere are there such files, or may they be run.
+            with TemporaryDirectory(prefix="gridlstm-") as private:
+                path = str(Path(private) / "kernel.so")
+                Path(path).write_bytes(content)
+                super().__init__(path)
+        self.key = key
 
 
 @lru_cache(maxsize=1)
-def library() -> ctypes.CDLL | None:
-    """The compiled kernel, or ``None`` where there is no compiler or it fails; which is said once.
+def library() -> Kernel | None:
+    """The compiled kernel, or ``None`` where it cannot be compiled; a warning says so once.
 
     Set ``GRIDLSTM_NATIVE=0`` to do without it, ``CC`` to choose the compiler, and
     ``GRIDLSTM_CACHE`` to choose where the result is kept.
@@ -44,49 +62,103 @@ def library() -> ctypes.CDLL | None:
         return None
     try:
         return _load()
-    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError) as error:
         _log.warning("gridlstm: no compiled kernel, so the slower PyTorch path is used (%s)", error)
         return None
 
 
-def _load() -> ctypes.CDLL:
-    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if not found:
-        raise OSError("no C compiler found")
-    compiler = shlex.split(found)
-    version = _run([*compiler, "--version"])
-    flags = [*_FLAGS, _openmp(version)]
-    key = hashlib.sha256("\0".join([_SOURCE.read_text(), version, *flags, _processor()]).encode())
-    folder = cache_folder()
-    target = folder / f"kernel-{key.hexdigest()[:16]}.so"
-    if target.exists():
-        with suppress(OSError):  # Damaged: build it anew.
-            return ctypes.CDLL(str(target))
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=folder) as work:
-        built = Path(work) / "kernel.so"
-        _run([*compiler, *flags, "-o", str(built), str(_SOURCE), "-lm"])
-        built.replace(target)  # Whole or not at all: another process may be building too.
-    return ctypes.CDLL(str(target))
+def kernel_name() -> str:
+    """Which kernel this process uses: ``"pytorch"``, or ``"c"`` and the compiled one's key.
+
+    Runs of the same name are the same bit for bit, other things being equal.
+    """
+    kernel = library()
+    return "pytorch" if kernel is None else f"c {kernel.key}"
 
 
-def _openmp(version: str) -> str:
-    """Threads only with the OpenMP runtime that PyTorch has loaded: two would fight over the cores."""
-    shared = (Path(torch.__file__).parent / "lib" / "libgomp.so.1").exists()
-    return "-fopenmp" if shared and "Free Software Foundation" in version else "-fopenmp-simd"
+def _load() -> Kernel:
+    compiler = Compiler.find()
+    told_apart = b"\0".join(
+        [_SOURCE.read_bytes(), compiler.description.encode(errors="surrogateescape")]
+    )
+    key = hashlib.sha256(told_apart).hexdigest()[:16]
+    trouble: OSError | None = None
+    with ExitStack() as held:
+        try:
+            path = private_folder("kernels") / f"kernel-{key}.so"
+            content = _read(path)
+            if content is None:
+                held.enter_context(_locked(path.with_suffix(".lock")))
+                content = _read(path)  # Another process may have compiled it while this one waited.
+        except OSError as error:
+            trouble, content = error, None
+        if content is not None:
+            return Kernel(content, key)
+        content = compiler.compile(_SOURCE)
+        kernel = Kernel(content, key)  # Before it is kept: what cannot be loaded is not.
+        try:
+            if trouble is None:
+                _write(path, content)
+        except OSError as error:
+            trouble = error
+    if trouble is not None:
+        _log.warning("gridlstm: the kernel is compiled by every process, not kept (%s)", trouble)
+    return kernel
 
 
-def _processor() -> str:
-    """What ``-march=native`` depends on; a home directory may be shared by different machines."""
+def _read(path: Path) -> bytes | None:
+    """What :func:`_write` has written, or ``None`` if that is not what is there."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line for line in lines if line.startswith(("flags", "Features")))
-    except (OSError, StopIteration):
-        return platform.processor() + platform.machine()
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        own = found.st_uid == os.getuid() and not found.st_mode & 0o022
+        if not own or not stat.S_ISREG(found.st_mode):
+            return None
+        whole = file.read()
+    content, checksum = whole[:-_CHECKSUM], whole[-_CHECKSUM:]
+    return content if hashlib.sha256(content).digest() == checksum else None
 
 
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    if done.returncode != 0:
-        raise OSError(f"{command[0]} failed: {done.stderr.strip()[-500:]}")
-    return done.stdout
+def _write(path: Path, content: bytes) -> None:
+    with replacing(path) as beside:
+        beside.write_bytes(content + hashlib.sha256(content).digest())
+    path.chmod(0o600)  # Whatever the umask; the folder has been closed to others all the time.
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process at a time, so that many that start at once compile once.
+
+    Raises:
+        TimeoutError: if another one has not done in the time that it has for compiling.
+    """
+    import fcntl  # Where files have owners; elsewhere there is no private folder to lock.
+
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        end = time.monotonic() + 2 * TIMEOUT
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            if time.monotonic() > end:
+                raise TimeoutError(f"{path}: locked for {2 * TIMEOUT:g} seconds")
+            time.sleep(0.05)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _in_memory(content: bytes) -> Iterator[str]:
+    """A file without a name, which nobody else can truncate while it is mapped."""
+    handle = os.memfd_create("gridlstm-kernel")
+    try:
+        path = f"/proc/self/fd/{handle}"
+        Path(path).write_bytes(content)
+        yield path
+    finally:
+        os.close(handle)

@@ -1,0 +1,104 @@
+"""What is at a public address: over https only, no more than is expected, and in a limited time."""
+
+import ssl
+import time
+from typing import IO, Any
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+
+__all__ = ["DEADLINE", "TIMEOUT", "Download"]
+
+TIMEOUT = 30.0
+"""Seconds without an answer after which a download is given up."""
+DEADLINE = 1800.0
+"""Seconds after which it is given up however much has come."""
+
+
+class Download:
+    """The content of an address, to be read once.
+
+    Args:
+        address: where it is; redirected to another one that begins with ``https:`` or not at all.
+        most: bytes that it may have.
+
+    Attributes:
+        length: bytes that it will have, if the server says so.
+
+    Raises:
+        OSError: if there is no answer, or it would be too long.
+        http.client.HTTPException: if the answer is not one of a web server.
+    """
+
+    def __init__(self, address: str, most: int) -> None:
+        if not _secure(address):
+            raise URLError(f"expected an address that begins with https:, got {address}")
+        context = _make_context(time.monotonic() + DEADLINE)
+        opener = build_opener(HTTPSHandler(context=context), _Redirect())
+        request = Request(address, headers={"User-Agent": "gridlstm"})  # Some refuse Python's own.
+        try:
+            self._response = opener.open(request, timeout=TIMEOUT)
+        except HTTPError as error:
+            error.close()  # It has the connection.
+            raise
+        self._most, self._got = most, 0
+        self.length: int | None = self._response.length
+        if self.length is not None and self.length > most:
+            self._response.close()
+            raise self._too_long(f"{self.length}")
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, at most this many; none at the end.
+
+        Raises:
+            OSError: if they do not come in time, are too many, or end early.
+            http.client.HTTPException: if they end early.
+        """
+        block: bytes = self._response.read(size)
+        self._got += len(block)
+        if self._got > self._most:
+            raise self._too_long("more")
+        if not block and self._got < (self.length or 0):  # Closed early, it looks like the end.
+            raise OSError(f"truncated: expected {self.length} bytes, got {self._got}")
+        return block
+
+    def __enter__(self) -> "Download":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._response.close()
+
+    def _too_long(self, got: str) -> OSError:
+        return OSError(f"expected at most {self._most} bytes, got {got}")
+
+
+class _Redirect(HTTPRedirectHandler):
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> Request | None:
+        if not _secure(newurl):
+            fp.close()
+            raise URLError(f"redirected to {newurl}, which does not begin with https:")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _secure(address: str) -> bool:
+    return address.lower().startswith("https:")
+
+
+def _make_context(end: float) -> ssl.SSLContext:
+    """What verifies the server, and lets nothing be read after the end.
+
+    A timeout alone would let a server send a byte now and then, for ever.
+    """
+
+    class Socket(ssl.SSLSocket):
+        def recv_into(self, *given: Any, **named: Any) -> int:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"not done after {DEADLINE:g} seconds")
+            self.settimeout(min(TIMEOUT, left))
+            return super().recv_into(*given, **named)
+
+    context = ssl.create_default_context()
+    context.sslsocket_class = Socket
+    return context
