@@ -64,7 +64,7 @@ class TranslationProblem:
             if all(1 <= len(sentence) <= experiment.longest for sentence in pair)
         ]
         for place, code in enumerate((experiment.source, experiment.target)):
-            vocabulary = Vocabulary.build(pair[place] for pair in short)
+            vocabulary = Vocabulary.build((pair[place] for pair in short), experiment.least)
             languages.append(Language(code, experiment.chinese, vocabulary))
         self.source, self.target = languages
         encoders = [language.vocabulary.encode for language in languages]

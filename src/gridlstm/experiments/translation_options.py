@@ -35,6 +35,8 @@ class Translation:
     """Train on the first so many pairs of sentences only."""
     longest: int = 50
     """Train on sentences of at most so many words."""
+    least: int = 2
+    """The vocabularies have the words that occur at least this many times in training."""
     validated: int = 1000
     """Sentences of the validation text that an evaluation reads."""
     network: Literal["reencoder", "attention", "depth-gated"] = "reencoder"
@@ -64,7 +66,7 @@ class Translation:
     def __post_init__(self) -> None:
         for name in ("train", "valid", "test"):  # From a file they come as lists.
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name in ("longest", "validated", "layers", "hidden", "beam", "pairs"):
+        for name in ("longest", "least", "validated", "layers", "hidden", "beam", "pairs"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}")
