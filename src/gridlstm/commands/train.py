@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -93,14 +94,15 @@ def _train(
             if other:
                 _log.warning("not bit for bit: %s differ from those before", " and ".join(other))
         run.begin(trainer.step, **details)
-    bounds = (trainer.samples, experiment.training.samples)
-    with Reporter(run if processes.first else None, path.name, bounds, caught) as reporter:
+    with Reporter(run if processes.first else None, trainer, caught) as reporter:
         outcome = trainer.run(reporter)
     if processes.first:
         _save(trainer, run)
         summary = {"run": path.name, **asdict(outcome), **_sizes(trainer.network)}
         run.finish(summary)
         _tell(summary, outcome, path)
+        if Console().is_terminal and outcome.reason != "interrupted":
+            _demonstrate(experiment, trainer, path)
 
 
 def _save(trainer: Trainer, run: RunDir) -> None:
@@ -131,7 +133,38 @@ def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
     console.print(table)
     if outcome.reason in ("interrupted", "minutes"):
         again = [argument for argument in sys.argv[1:] if argument != "--resume"]
-        console.print(f"Go on with: gridlstm {shlex.join(again)} --resume", soft_wrap=True)
+        console.print(f"Continue it with: {_program()} {shlex.join(again)} --resume", soft_wrap=True)
+
+
+@torch.no_grad()
+def _demonstrate(experiment: Experiment, trainer: Trainer, path: Path) -> None:
+    """What the network does, and what to try next."""
+    lines = ["", "What it does with something it has never seen:", ""]
+    lines += (f"  {line}" for line in trainer.problem.demonstrate(trainer.network.cpu().eval()))
+    lines += ["", "Try next:", ""]
+    program, run = _program(), shlex.quote(str(path))
+    tried = (
+        "eval {run}  # measure it on test data",
+        "plot {run}  # draw its learning curve",
+        experiment.further,
+    )
+    commands = [f"{program} {arguments.format(run=run)}".split("  # ") for arguments in tried]
+    width = max(len(command) for command, _ in commands)
+    lines += (f"  {command:{width}}  # {why}" for command, why in commands)
+    console = Console(highlight=False)
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def _program() -> str:
+    """How this program was called, as a shell understands it in the same directory."""
+    called = Path(sys.argv[0])
+    if called.stem == "__main__":
+        return f"{shlex.quote(sys.executable)} -m gridlstm"
+    found = shutil.which("gridlstm")
+    if not called.exists() or (found is not None and called.samefile(found)):
+        return "gridlstm"
+    return shlex.quote(str(called))
 
 
 def _name(experiment: Experiment) -> str:

@@ -54,6 +54,7 @@ class Images:
 
     name: ClassVar[str] = "images"
     measure: ClassVar[str] = "error"
+    further: ClassVar[str] = "plot {run} --kind mistakes  # the test images it gets wrong"
 
     def __post_init__(self) -> None:
         for name in ("layers", "hidden", "patch", "relu"):

@@ -62,6 +62,7 @@ class Translation:
 
     name: ClassVar[str] = "translation"
     measure: ClassVar[str] = "perplexity"
+    further: ClassVar[str] = "translate {run}  # type sentences, one per line"
 
     def __post_init__(self) -> None:
         for name in ("train", "valid", "test"):  # From a file they come as lists.
