@@ -24,7 +24,7 @@ from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import Outcome, Trainer, TrainingError
 from gridlstm.training.weights import WeightsError, load_weights, save_weights
 
-__all__ = ["run"]
+__all__ = ["default_name", "run"]
 
 _log = logging.getLogger("gridlstm")
 
@@ -51,7 +51,7 @@ def run(options: Train[Any]) -> None:
         raise _fail(2, "device: expected cpu, got cuda, which this machine does not have")
     if asked.threads is not None:
         torch.set_num_threads(asked.threads)
-    path = asked.out or Path("runs") / _name(experiment)
+    path = asked.out or Path("runs") / default_name(experiment)
     processes = Processes.join(asked.device)
     try:
         if experiment.training.batch % processes.count:
@@ -167,7 +167,8 @@ def _program() -> str:
     return shlex.quote(str(called))
 
 
-def _name(experiment: Experiment) -> str:
+def default_name(experiment: Experiment) -> str:
+    """The name of a run, from what sets it apart."""
     size = next(iter(flat(experiment).values()))
     if isinstance(experiment, Characters) and experiment.text is not None:
         size = Path(experiment.text).stem

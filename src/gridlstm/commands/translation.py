@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from torch import nn
 
-from gridlstm.commands.load import Trained, expect, stored
+from gridlstm.commands.load import Trained, expect, open_run, stored
 from gridlstm.commands.options import Eval, Plot, Translate
 from gridlstm.commands.pipes import stop_writing
 from gridlstm.data.vocabulary import BEGIN
@@ -50,16 +50,21 @@ def run_translate(options: Translate) -> None:
         torch.set_num_threads(options.threads)
     if sys.stdin is None:
         raise ValueError("standard input: expected a sentence a line, but it is closed")
-    translator = join_up([load_translator(RunDir.open(path)) for path in options.runs])
+    runs = [open_run(path, "translation") for path in options.runs or (None,)]
+    translator = join_up([load_translator(run) for run in runs])
     lines, out, console = sys.stdin.buffer, sys.stdout.buffer, Console(stderr=True)
+    typed = sys.stdin.isatty()
+    if typed:
+        languages = f"{translator.source.code} to {translator.target.code}"
+        console.print(f"Type sentences ({languages}), one per line; Ctrl-D ends.", highlight=False)
     sentences = _sentences(lines, translator.source, options.longest)
     started, done = time.perf_counter(), 0
     columns = (SpinnerColumn(), TextColumn("{task.completed:,} sentences, {task.fields[pace]}"))
-    silent = not console.is_terminal
+    silent = typed or not console.is_terminal  # Nothing moves where somebody types.
     try:
         with Progress(*columns, console=console, disable=silent, transient=True) as bar:
             task = bar.add_task("", total=None, pace="")
-            for chunk in _together(sentences, 1 if sys.stdin.isatty() else TOGETHER):
+            for chunk in _together(sentences, 1 if typed else TOGETHER):
                 written = [""] * len(chunk)
                 for place, sentence in translator.translate(chunk, options.beam):
                     written[place] = sentence

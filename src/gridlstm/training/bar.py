@@ -79,7 +79,8 @@ class Bar:
         columns = max(1, min(WIDE, width - len(name) - len(rest)))
         bar = ProgressBar(1.0, self._share(elapsed), columns)
         yield Segment(name)
-        yield from console.render(bar, options.update(width=columns))
+        drawn = list(console.render(bar, options.update(width=columns)))
+        yield from Segment.adjust_line_length(drawn, columns)  # Without colours only a part is drawn.
         yield Segment(rest)
 
     def _left(self, elapsed: float) -> float | None:
