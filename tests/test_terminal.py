@@ -153,6 +153,16 @@ def test_a_run_that_is_out_of_time_says_how_to_continue_it(tmp_path: Path) -> No
     assert f"Continue it with: bin/gridlstm train parity {shlex.join(options)} --resume" in lines
 
 
+def test_translating_to_a_terminal(tmp_path: Path) -> None:
+    """There are translations, how long they took, and nothing else, not even for a moment."""
+    (tmp_path / "in").write_text("他不喜欢吃鱼。\n")
+    command = shlex.join([*MODULE, "translate", "--beam", "2"])
+    code, lines = screen(["sh", "-c", f"{command} < in"], 80, tmp_path)
+    assert code == 0
+    assert len([line for line in lines if line]) == 2
+    assert re.fullmatch(r"1 sentence, \S+ s each", lines[1])
+
+
 @pytest.mark.parametrize(
     ("experiment", "does"),
     [

@@ -60,7 +60,8 @@ def run_translate(options: Translate) -> None:
     sentences = _sentences(lines, translator.source, options.longest)
     started, done = time.perf_counter(), 0
     columns = (SpinnerColumn(), TextColumn("{task.completed:,} sentences, {task.fields[pace]}"))
-    silent = typed or not console.is_terminal  # Nothing moves where somebody types.
+    # Nothing moves where somebody types or reads.
+    silent = typed or sys.stdout.isatty() or not console.is_terminal
     try:
         with Progress(*columns, console=console, disable=silent, transient=True) as bar:
             task = bar.add_task("", total=None, pace="")
@@ -78,9 +79,10 @@ def run_translate(options: Translate) -> None:
         return
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    if done:
+    if done and not typed:
         each = (time.perf_counter() - started) / done
-        console.print(f"{done:,} sentences, {each:.3g} s each", highlight=False)
+        count = "1 sentence" if done == 1 else f"{done:,} sentences"
+        console.print(f"{count}, {each:.3g} s each", highlight=False)
 
 
 def load_translator(run: RunDir) -> TextTranslator:
