@@ -6,12 +6,8 @@ INSTALLED := $(VENV)/.installed
 
 .PHONY: run test lint check readme clean
 
-RUN := runs/memorization
-
-run: $(INSTALLED)  ## train a tied 2-LSTM to memorize until it is solved, evaluate it, draw its learning curve
-	$(BIN)/gridlstm train memorization --preset laptop --out $(RUN) --resume
-	$(BIN)/gridlstm eval $(RUN)
-	$(BIN)/gridlstm plot $(RUN)
+run: $(INSTALLED)  ## train a tied 2-LSTM to memorize until it is solved, show what it does and what to try next
+	$(BIN)/gridlstm train memorization --preset laptop --out runs/memorization --resume
 
 test: lint check  ## everything that CI runs
 

@@ -1,8 +1,6 @@
 """The commands as a user runs them: train, evaluate, draw, list; and what they say when they fail."""
 
 import json
-import os
-import pty
 import re
 import resource
 import shutil
@@ -363,31 +361,6 @@ def test_foreign_weights_are_refused(gridlstm, tmp_path: Path) -> None:
     code, _, errors = gridlstm("eval", tmp_path / "run")
     assert code == 2
     assert "model.safetensors" in errors
-
-
-def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
-    leader, follower = pty.openpty()
-    options = ["train", "memorization", "--preset", "smoke", "--minutes", "0.02", "--samples", "99999"]
-    options += ["--length", "12", "--out", str(tmp_path / "run")]
-    environment = {**os.environ, "COLUMNS": "160", "TERM": "xterm"}
-    process = subprocess.Popen([*COMMAND, *options], stdout=follower, env=environment)
-    os.close(follower)
-    seen = b""
-    while True:
-        try:
-            part = os.read(leader, 1 << 16)
-        except OSError:
-            break
-        if not part:
-            break
-        seen += part
-    os.close(leader)
-    assert process.wait(60) == 0
-    text = seen.decode()
-    assert "samples/s" in text
-    assert "loss" in text
-    assert "Go on with: gridlstm train memorization" in text
-    assert '{"samples"' not in text
 
 
 def test_counting_neurons_are_found() -> None:

@@ -181,8 +181,9 @@ class Translate:
     The probabilities of several runs are averaged.
     """
 
-    runs: Runs
-    """Directories of runs of translation, for the same languages and words."""
+    runs: Runs = ()
+    """Directories of runs of translation, for the same languages and words. Default: the network that
+    comes with the package, from Chinese to English."""
     beam: int = 20
     """Candidates of a sentence that are followed at once; 1 takes the likeliest word each time."""
     longest: int = 400
@@ -191,8 +192,6 @@ class Translate:
     """Threads to use; PyTorch's choice unless given."""
 
     def __post_init__(self) -> None:
-        if not self.runs:
-            raise ValueError("RUN: expected the directory of at least one run, got none")
         for name in ("beam", "longest", "threads"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+import shutil
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -33,7 +34,7 @@ from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import Outcome, Trainer, TrainingError
 from gridlstm.training.weights import WeightsError, save_weights
 
-__all__ = ["run"]
+__all__ = ["default_name", "run"]
 
 _log = logging.getLogger("gridlstm")
 
@@ -60,7 +61,7 @@ def run(options: Train[Any]) -> None:
         raise _fail(2, "device: expected cpu, got cuda, which this machine does not have")
     if asked.threads is not None:
         torch.set_num_threads(asked.threads)
-    path = asked.out or Path("runs") / _name(experiment)
+    path = asked.out or Path("runs") / default_name(experiment)
     processes = Processes.join(asked.device)
     try:
         if experiment.training.batch % processes.count:
@@ -106,9 +107,8 @@ def _train(
         trainer.adopt_best(run.best, run.model)
         if processes.first:
             _begin(run, trainer, processes.count)
-        bounds = (trainer.samples, experiment.training.samples)
         try:
-            with Reporter(run if processes.first else None, path.name, bounds, caught) as reporter:
+            with Reporter(run if processes.first else None, trainer, caught) as reporter:
                 outcome = trainer.run(reporter)
             if processes.first:
                 trainer.take_best()
@@ -118,6 +118,8 @@ def _train(
             raise TrainingError(str(error)) from error
         if processes.first:
             _tell(summary, outcome, path)
+            if Console().is_terminal and outcome.reason != "interrupted":
+                _demonstrate(experiment, trainer, path)
 
 
 def _begin(run: RunDir, trainer: Trainer, count: int) -> None:
@@ -151,10 +153,42 @@ def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
     console.print(table)
     if outcome.reason in ("interrupted", "minutes"):
         again = [argument for argument in sys.argv[1:] if argument not in ("--resume", "--overwrite")]
-        console.print(f"Go on with: gridlstm {shlex.join(again)} --resume", soft_wrap=True)
+        console.print(f"Continue it with: {_program()} {shlex.join(again)} --resume", soft_wrap=True)
 
 
-def _name(experiment: Experiment) -> str:
+@torch.no_grad()
+def _demonstrate(experiment: Experiment, trainer: Trainer, path: Path) -> None:
+    """What the network does, and what to try next."""
+    lines = ["", "What it does with something it has never seen:", ""]
+    lines += (f"  {line}" for line in trainer.problem.demonstrate(trainer.network.cpu().eval()))
+    lines += ["", "Try next:", ""]
+    program, run = _program(), shlex.quote(str(path))
+    tried = (
+        "eval {run}  # measure it on test data",
+        "plot {run}  # draw its learning curve",
+        experiment.further,
+    )
+    commands = [f"{program} {arguments.format(run=run)}".split("  # ") for arguments in tried]
+    width = max(len(command) for command, _ in commands)
+    lines += (f"  {command:{width}}  # {why}" for command, why in commands)
+    console = Console(file=lasting_output(), highlight=False)
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def _program() -> str:
+    """How this program was called, as a shell understands it in the same directory."""
+    called = Path(sys.argv[0])
+    if called.stem == "__main__":
+        return f"{shlex.quote(sys.executable)} -m gridlstm"
+    found = shutil.which("gridlstm")
+    if not called.exists() or (found is not None and called.samefile(found)):
+        return "gridlstm"
+    return shlex.quote(str(called))
+
+
+def default_name(experiment: Experiment) -> str:
+    """The name of a run, from what sets it apart."""
     size = next(iter(flat(experiment).values()))
     if isinstance(experiment, Characters) and experiment.text is not None:
         size = Path(experiment.text).stem

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from torch import nn
 
-from gridlstm.commands.load import Trained, expect, stored
+from gridlstm.commands.load import Trained, expect, open_run, stored
 from gridlstm.commands.options import Eval, Plot, Translate
 from gridlstm.data.vocabulary import BEGIN
 from gridlstm.experiments.options import Translation
@@ -49,16 +49,22 @@ def run_translate(options: Translate) -> None:
         torch.set_num_threads(options.threads)
     if sys.stdin is None:
         raise ValueError("standard input: expected a sentence a line, but it is closed")
-    translator = join_up([load_translator(RunDir.open(path)) for path in options.runs])
+    runs = [open_run(path, "translation") for path in options.runs or (None,)]
+    translator = join_up([load_translator(run) for run in runs])
     lines, out, console = sys.stdin.buffer, sys.stdout.buffer, Console(stderr=True)
+    typed = sys.stdin.isatty()
+    if typed:
+        languages = f"{translator.source.code} to {translator.target.code}"
+        console.print(f"Type sentences ({languages}), one per line; Ctrl-D ends.", highlight=False)
     sentences = _sentences(lines, translator.source, options.longest)
     started, done = time.perf_counter(), 0
     columns = (SpinnerColumn(), TextColumn("{task.completed:,} sentences, {task.fields[pace]}"))
-    silent = not console.is_terminal
+    # Nothing moves where somebody types or reads.
+    silent = typed or sys.stdout.isatty() or not console.is_terminal
     try:
         with Progress(*columns, console=console, disable=silent, transient=True) as bar:
             task = bar.add_task("", total=None, pace="")
-            for chunk in _together(sentences, 1 if sys.stdin.isatty() else TOGETHER):
+            for chunk in _together(sentences, 1 if typed else TOGETHER):
                 written = [""] * len(chunk)
                 for place, sentence in translator.translate(chunk, options.beam):
                     written[place] = sentence
@@ -72,9 +78,10 @@ def run_translate(options: Translate) -> None:
         return
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    if done:
+    if done and not typed:
         each = (time.perf_counter() - started) / done
-        console.print(f"{done:,} sentences, {each:.3g} s each", highlight=False)
+        count = "1 sentence" if done == 1 else f"{done:,} sentences"
+        console.print(f"{count}, {each:.3g} s each", highlight=False)
 
 
 def load_translator(run: RunDir) -> TextTranslator:

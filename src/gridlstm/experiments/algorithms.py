@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -65,6 +66,8 @@ class Judge(nn.Module):
 class TaskProblem:
     """An algorithmic task, to be solved on 100 fresh samples."""
 
+    goal = "accuracy"
+
     def __init__(self, experiment: options.Algorithm) -> None:
         self.experiment = experiment
         self.task = make_task(experiment)
@@ -76,11 +79,21 @@ class TaskProblem:
     def show(self, count: int) -> Iterator[str]:
         """Samples in the paper's notation."""
         samples = self.task.draw(self.experiment.training.seed, 0, count)
-        width = max(len(self.task.show(s)) for s in (0, int(np.max(samples.inputs))))
         for inputs, targets, _ in zip(*samples, strict=True):
-            for name, symbols in (("input ", inputs), ("target", targets)):
-                shown = (self.task.show(int(symbol)).rjust(width) for symbol in symbols)
-                yield f"{name}  {' '.join(shown)}"
+            yield from self._lines({"input": inputs, "target": targets})
+
+    def demonstrate(self, network: nn.Module) -> Iterator[str]:
+        """The first sample of a test and what the network gives where it counts.
+
+        Blanks that follow the input are left out.
+        """
+        (inputs,), (targets,), (scored,) = found = self._draw(network, TESTED, 1, held_out=True)
+        (given,) = network(found[0]).argmax(-1)
+        ends = int(inputs.nonzero().max()) + 2 if len(targets) > 1 else len(inputs)
+        rows = {"input": inputs[:ends], "output": given[scored]}
+        if not torch.equal(given[scored], targets[scored]):
+            rows["target"] = targets[scored]
+        yield from self._lines({name: row.cpu().numpy() for name, row in rows.items()})
 
     def network(self) -> nn.Module:
         """The network that the experiment names."""
@@ -144,6 +157,13 @@ class TaskProblem:
 
     def carry(self, tensors: Mapping[str, Tensor]) -> None:
         """Nothing to take back."""
+
+    def _lines(self, rows: Mapping[str, NDArray[np.int64]]) -> Iterator[str]:
+        """Symbols in the paper's notation, those of all rows equally wide."""
+        shown = {name: [self.task.show(int(symbol)) for symbol in row] for name, row in rows.items()}
+        width = max(len(symbol) for row in shown.values() for symbol in row)
+        for name, row in shown.items():
+            yield f"{name:6}  {' '.join(symbol.rjust(width) for symbol in row)}"
 
     def _measure(self, network: nn.Module, first: int, count: int) -> Measures:
         inputs, targets, scored = self._draw(network, first, count, held_out=True)

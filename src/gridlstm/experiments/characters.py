@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from gridlstm.data.text import Corpus, contiguous, draw_chunks, encode, starts_s
 from gridlstm.experiments import options
 from gridlstm.models.characters import CharacterModel, Recurrent
 from gridlstm.models.gated_feedback import GatedFeedbackLSTM
+from gridlstm.models.generate import generate
 from gridlstm.models.multiplicative import MultiplicativeRNN
 from gridlstm.models.sequence import SequenceGridLSTM
 from gridlstm.models.stacked import StackedLSTM
@@ -27,6 +29,8 @@ Bytes = NDArray[np.uint8]
 
 STREAMS = 50
 """Pieces of the validation text that are read side by side."""
+PROMPT, WRITTEN = 40, 200
+"""Characters of a demonstration: those that are given, and those that follow."""
 LONG = 200
 """Characters that are read at once where nothing is learnt."""
 
@@ -41,6 +45,8 @@ class CharacterProblem:
     Raises:
         ValueError: if the text is missing, damaged or too short.
     """
+
+    goal = None
 
     def __init__(self, experiment: options.Characters, data: Path | None) -> None:
         self.experiment = experiment
@@ -59,6 +65,15 @@ class CharacterProblem:
         streams = min(count, self.experiment.training.batch)
         for chunk in self._chunks(0, 0, streams)[0]:
             yield chunk.tobytes().decode(errors="replace")
+
+    def demonstrate(self, network: nn.Module) -> Iterator[str]:
+        """Some text that the network writes after the beginning of the test text."""
+        assert isinstance(network, CharacterModel), "the network of this problem"
+        alphabet = self.corpus.alphabet
+        prompt = bytes(self.corpus.test[:PROMPT])
+        symbols = islice(generate(network, encode(prompt, alphabet)[0], temperature=0.7), WRITTEN)
+        written = prompt + bytes(alphabet[symbol] for symbol in symbols)
+        yield from written.decode(errors="replace").splitlines()
 
     def network(self) -> nn.Module:
         """The network that the experiment names."""

@@ -55,6 +55,7 @@ class Images:
 
     name: ClassVar[str] = "images"
     measure: ClassVar[str] = "error"
+    further: ClassVar[str] = "plot {run} --kind mistakes  # the test images it gets wrong"
 
     def __post_init__(self) -> None:
         check_fields(self, "layers", "hidden", "relu", least=1)

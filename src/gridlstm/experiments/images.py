@@ -43,6 +43,8 @@ class ImageProblem:
         ValueError: if the images are missing or damaged.
     """
 
+    goal = None
+
     def __init__(self, experiment: Images, data: Path | None) -> None:
         self.experiment = experiment
         self.digits = Digits.mnist(data) if experiment.dataset == "mnist" else Digits.sample()
@@ -56,8 +58,15 @@ class ImageProblem:
         images, labels = self._draw(0, count)
         for image, label in zip(images, labels, strict=True):
             yield str(label)
-            for row in image.astype(np.int64) * len(INK) // 256:
-                yield "".join(INK[level] for level in row)
+            yield from _in_letters(image)
+
+    def demonstrate(self, network: nn.Module) -> Iterator[str]:
+        """The first test image, half as high because letters are, and what it is taken for."""
+        images, labels = self.digits.test.part(None, 1)
+        (probabilities,) = classify(network, images, self.experiment)
+        found = int(probabilities.argmax())
+        yield from _in_letters(images[0, ::2])
+        yield f"taken for {found} ({probabilities[found]:.1%}); it is {labels[0]}"
 
     def network(self) -> nn.Module:
         """The network that the experiment names."""
@@ -123,6 +132,12 @@ class ImageProblem:
         given = self.experiment
         part = self.digits.retrain if given.retrain else self.digits.train
         return draw_images(part, given.training.seed, first, count, given.shift)
+
+
+def _in_letters(image: Bytes) -> Iterator[str]:
+    """The rows of an image."""
+    for row in image.astype(np.int64) * len(INK) // 256:
+        yield "".join(INK[level] for level in row)
 
 
 def make_network(experiment: Images) -> ImageNetwork:

@@ -40,6 +40,9 @@ Text = Literal[
 ]
 Deep = Literal["tied-grid", "untied-grid", "tied-tanh", "untied-tanh", "tied-relu", "untied-relu"]
 
+FURTHER = "generate --prompt ROMEO:  # write like Shakespeare"
+"""What to try after a run whose network is of no use by itself."""
+
 
 def _check(experiment: object, names: tuple[str, ...], contents: int) -> None:
     """Refuses impossible numbers, and tasks too small to hold anything out from."""
@@ -72,6 +75,7 @@ class Memorization:
 
     name: ClassVar[str] = "memorization"
     measure: ClassVar[str] = "accuracy"
+    further: ClassVar[str] = FURTHER
 
     def __post_init__(self) -> None:
         _check(
@@ -101,6 +105,7 @@ class Addition:
 
     name: ClassVar[str] = "addition"
     measure: ClassVar[str] = "accuracy"
+    further: ClassVar[str] = FURTHER
 
     def __post_init__(self) -> None:
         _check(self, ("digits", "layers", "hidden"), 81)
@@ -137,6 +142,7 @@ class Parity:
 
     name: ClassVar[str] = "parity"
     measure: ClassVar[str] = "accuracy"
+    further: ClassVar[str] = FURTHER
 
     def __post_init__(self) -> None:
         _check(self, ("bits", "layers", "hidden"), 2 ** min(self.bits, 7))
@@ -172,6 +178,7 @@ class Characters:
 
     name: ClassVar[str] = "characters"
     measure: ClassVar[str] = "bits"
+    further: ClassVar[str] = "generate {run} --length 500  # write like what it has read"
 
     def __post_init__(self) -> None:
         _check(self, ("layers", "hidden", "chunk", "sequence", "validated"), 81)

@@ -28,6 +28,8 @@ TOGETHER = 50
 """Sentences that are read at once where nothing is learnt; fewer if they are long."""
 BLOCKS = 2**16
 """Source words times target words of all of them: enough for fast products, and some 200 MB."""
+DEMONSTRATED = 2
+"""Sentences that show what a network does."""
 SHOWN = 20
 """Translations that a test keeps beside its measurements."""
 
@@ -42,6 +44,8 @@ class TranslationProblem:
     Raises:
         ValueError: if the text is missing, damaged or too short, or a package is not installed.
     """
+
+    goal = None
 
     def __init__(self, experiment: Translation, data: Path | None) -> None:
         self.experiment = experiment
@@ -64,7 +68,7 @@ class TranslationProblem:
             if all(1 <= len(sentence) <= experiment.longest for sentence in pair)
         ]
         for place, code in enumerate((experiment.source, experiment.target)):
-            vocabulary = Vocabulary.build(pair[place] for pair in short)
+            vocabulary = Vocabulary.build((pair[place] for pair in short), experiment.least)
             languages.append(Language(code, experiment.chinese, vocabulary))
         self.source, self.target = languages
         encoders = [language.vocabulary.encode for language in languages]
@@ -86,6 +90,16 @@ class TranslationProblem:
         for place in places:
             for language, sentence in zip((self.source, self.target), self.pairs[place], strict=True):
                 yield f"{language.code}  {' '.join(language.vocabulary.decode(sentence))}"
+
+    def demonstrate(self, network: nn.Module) -> Iterator[str]:
+        """The first test sentences and their translations."""
+        assert isinstance(network, TextTranslator), "the network of this problem"
+        chosen = self.text.test[:DEMONSTRATED]
+        sources = [source for source, _ in self._encoded(chosen)]
+        written = dict(network.translate(sources, self.experiment.beam))
+        for place, pair in enumerate(chosen):
+            yield f"{self.source.code}  {pair.source}"
+            yield f"{self.target.code}  {written[place]}"
 
     def network(self) -> nn.Module:
         """The network that the experiment names."""

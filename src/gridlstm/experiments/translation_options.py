@@ -36,6 +36,8 @@ class Translation:
     """Train on the first so many pairs of sentences only."""
     longest: int = 50
     """Train on sentences of at most so many words."""
+    least: int = 2
+    """The vocabularies have the words that occur at least this many times in training."""
     validated: int = 1000
     """Sentences of the validation text that an evaluation reads."""
     network: Literal["reencoder", "attention", "depth-gated"] = "reencoder"
@@ -61,11 +63,12 @@ class Translation:
 
     name: ClassVar[str] = "translation"
     measure: ClassVar[str] = "perplexity"
+    further: ClassVar[str] = "translate {run}  # type sentences, one per line"
 
     def __post_init__(self) -> None:
         for name in ("train", "valid", "test"):  # From a file they come as lists.
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        check_fields(self, "longest", "validated", "layers", "hidden", "beam", least=1)
+        check_fields(self, "longest", "least", "validated", "layers", "hidden", "beam", least=1)
         check_fields(self, "pairs", least=1, optional=True)
         check_fields(self, "dropout", "side_dropout", least=0, below=1)
         check_fields(self, "forget_bias")

@@ -14,11 +14,18 @@ Measures = dict[str, float]
 class Problem(Protocol):
     """Something to be learnt."""
 
+    @property
+    def goal(self) -> str | None:
+        """The measurement that is 1 when the problem is solved; ``None`` if it never is."""
+
     def data(self) -> dict[str, str]:
         """What tells the data from other data under the same name: checksums by name."""
 
     def show(self, count: int) -> Iterator[str]:
         """Lines that show training samples 0 to ``count - 1``."""
+
+    def demonstrate(self, network: nn.Module) -> Iterator[str]:
+        """Lines that show what a trained network makes of something that it has never seen."""
 
     def network(self) -> nn.Module:
         """A new network, its weights drawn from PyTorch's random numbers."""

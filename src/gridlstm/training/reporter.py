@@ -9,11 +9,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gridlstm.pipes import lasting_output
+from gridlstm.training.bar import Bar
 from gridlstm.training.problem import Measures
 from gridlstm.training.rundir import RunDir
+from gridlstm.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -60,55 +61,42 @@ class Reporter:
 
     Args:
         run: where metrics are written; ``None`` in all processes but the first, which say nothing.
-        name: what the progress bar is of.
-        samples: those done so far, and the most there will be.
+        trainer: what the progress bar is of.
         caught: whether a signal has come.
     """
 
-    def __init__(
-        self, run: RunDir | None, name: str, samples: tuple[int, int], caught: Signals
-    ) -> None:
+    def __init__(self, run: RunDir | None, trainer: Trainer, caught: Signals) -> None:
         self._run = run
         self._caught = caught
         console = Console(file=lasting_output())
-        self._writer = None if run is None else _tensorboard(run, samples[0])
+        self._writer = None if run is None else _tensorboard(run, trainer.samples)
         self._lines = run is not None and not console.is_terminal
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            console=console,
-            disable=run is None or self._lines,
-        )
-        self._task = self._bar.add_task(name, total=samples[1], completed=samples[0], figures="")
-        self._measured = ""
-        self._loss: float | None = None
+        self._bar: Bar | None = None
+        if run is not None and console.is_terminal:
+            goal = trainer.problem.goal
+            self._bar = Bar(run.path.name, trainer.samples, trainer.settings, goal, console)
 
     def __enter__(self) -> "Reporter":
-        self._bar.start()
+        if self._bar is not None:
+            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if self._bar is not None:
+            self._bar.stop()
         if self._writer is not None:
             self._writer.close()
 
     def stepped(self, samples: int, loss: float) -> None:
         """Moves the bar on."""
-        self._loss = loss if self._loss is None else 0.95 * self._loss + 0.05 * loss
-        if not self._bar.disable:
-            speed = self._bar.tasks[self._task].speed
-            figures = f"loss {self._loss:.4f} {self._measured}"
-            if speed:
-                figures += f" {speed:.0f} samples/s"
-            self._bar.update(self._task, completed=samples, figures=figures)
+        if self._bar is not None:
+            self._bar.stepped(samples, loss)
 
     def evaluated(self, row: Measures) -> None:
         """Writes a row of metrics."""
         counters = ("samples", "step", "seconds", "loss")
-        self._measured = " ".join(f"{k} {v:.4f}" for k, v in row.items() if k not in counters)
+        if self._bar is not None:
+            self._bar.evaluated({name: value for name, value in row.items() if name not in counters})
         if self._run is not None:
             self._run.append(row)
         if self._lines:

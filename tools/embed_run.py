@@ -1,0 +1,34 @@
+"""Makes a run part of the package: ``python tools/embed_run.py runs/tatoeba translation``.
+
+Weights are stored in half precision, which takes half the space and is cast when they are loaded. So
+measure what is stored: ``gridlstm eval src/gridlstm/embedded/translation``.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+EMBEDDED = Path(__file__).parent.parent / "src" / "gridlstm" / "embedded"
+FILES = ("config.json", "metrics.jsonl", "sessions.json", "summary.json")
+
+
+def embed(run: Path, place: Path) -> None:
+    """Copies what a network needs to be used, and where it comes from."""
+    place.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        shutil.copyfile(run / name, place / name)
+    with safe_open(str(run / "model.safetensors"), "pt") as weights:
+        metadata = weights.metadata()
+    tensors = {
+        name: tensor.half() if tensor.is_floating_point() else tensor
+        for name, tensor in load_file(run / "model.safetensors").items()
+    }
+    save_file(tensors, place / "model.safetensors", metadata)
+    (place / "model.safetensors").chmod(0o644)  # safetensors' own is for the owner alone.
+
+
+if __name__ == "__main__":
+    embed(Path(sys.argv[1]), EMBEDDED / sys.argv[2])
