@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Literal, TypedDict, get_args, overload
+from typing import Literal, NoReturn, TypedDict, get_args, overload
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from gridlstm.cell import GATES, Output
 from gridlstm.checks import check_choice, check_dropout, check_forget_bias
 from gridlstm.dim import Dim, check_dims, check_transfer
 from gridlstm.engines import ENGINES, Engine
+from gridlstm.engines.tracing import uncompiled
 from gridlstm.geometry import make_plan
 from gridlstm.sides import check_sides, from_faces, make_mask, to_faces
 from gridlstm.state import State
@@ -188,7 +189,7 @@ class GridLSTM(nn.Module):
         trace: Literal[True],
     ) -> tuple[dict[str, State], dict[str, State]]: ...
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    @uncompiled
     def forward(
         self,
         sides: Mapping[str, State],
@@ -217,6 +218,7 @@ class GridLSTM(nn.Module):
             TypeError: if a side, a length or the mask is of the wrong type or dtype.
             ValueError: if a side is unknown or does not fit, a size is not known or zero, or a
                 length is out of range.
+            RuntimeError: within a transform of PyTorch that the engine does not support.
         """
         check_choice("engine", self.engine, get_args(Engine))
         like = self.weights_of(self.dims[0].name)[0]
@@ -263,6 +265,17 @@ class GridLSTM(nn.Module):
             dim.name: state.map(partial(from_faces, sizes=shape))
             for dim, state, shape in zip(self.dims, states, sizes, strict=True)
         }
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        """Called by ``torch.jit.script``.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError(
+            "GridLSTM does not support torch.jit.script: use torch.export, or torch.jit.trace with "
+            'engine="reference"'
+        )
 
     def phase_weights(self) -> list[Weights]:
         """The weights of each phase, the rows of its dimensions one below the other."""

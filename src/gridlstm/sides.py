@@ -77,7 +77,7 @@ def check_sides(dims: Sequence[Dim], sides: Mapping[str, State], like: Tensor) -
             )
         if size == 0:
             raise ValueError(f'dimension "{name}": expected a size of at least 1, got 0')
-        found.append(size)
+        found.append(int(size))  # Where a graph is recorded, sizes may stand for numbers.
     return Extent(sizes["batch"] or 0, tuple(found))
 
 

@@ -14,6 +14,8 @@ from gridlstm.state import State
 __all__ = ["Move", "Moves", "copy", "make_moves"]
 
 Places = slice | Tensor
+Numbered = tuple[slice | int, slice | int]
+"""A move before its indices are tensors: an index by its number."""
 
 
 class Move(NamedTuple):
@@ -28,7 +30,7 @@ class Move(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """The moves of one step, one a dimension; ``None`` where a dimension has none.
+    """The moves of one step, one per dimension; ``None`` where a dimension has none.
 
     ``enter`` goes from the faces of the incoming side to the step's blocks, ``go`` from the step's
     blocks to those of the next step, ``leave`` from the step's blocks to the faces of the outgoing
@@ -40,34 +42,56 @@ class Moves(NamedTuple):
     leave: tuple[Move | None, ...]
 
 
-@lru_cache(maxsize=256)
-def make_moves(plan: Plan, device: torch.device) -> tuple[Moves, ...]:
-    """The moves of every step of a plan, with indices on ``device``."""
+def make_moves(plan: Plan, device: torch.device) -> list[Moves]:
+    """The moves of every step of a plan, with indices on ``device``.
 
-    def places(numbers: NDArray[np.int64]) -> Places:
+    The tensors are made anew for each call: one that was made among fake tensors, or while a graph
+    was being recorded, must not be met by a later call.
+    """
+    steps, numbers, lengths = _number_moves(plan)
+    indices = torch.from_numpy(numbers).to(device).split(lengths)
+
+    def place(found: slice | int) -> Places:
+        return found if isinstance(found, slice) else indices[found]
+
+    def move(way: Numbered | None) -> Move | None:
+        return None if way is None else Move(place(way[0]), place(way[1]))
+
+    return [Moves(*(tuple(map(move, ways)) for ways in step)) for step in steps]
+
+
+@lru_cache(maxsize=256)
+def _number_moves(
+    plan: Plan,
+) -> tuple[list[list[list[Numbered | None]]], NDArray[np.int64], list[int]]:
+    """The moves of every step as in :class:`Moves`; all their indices in one array; the lengths."""
+    indices: list[NDArray[np.int64]] = []
+
+    def place(numbers: NDArray[np.int64]) -> slice | int:
         """A slice where the numbers are evenly spaced, as they mostly are in two dimensions."""
         gaps = np.diff(numbers)
         gap = int(gaps[0]) if len(gaps) else 1
         if gap > 0 and (gaps == gap).all():
             return slice(int(numbers[0]), int(numbers[-1]) + 1, gap)
-        return torch.from_numpy(numbers).to(device)
+        indices.append(numbers)
+        return len(indices) - 1
 
-    def make(chosen: NDArray[np.bool_], targets: NDArray[np.int64]) -> Move | None:
+    def make(chosen: NDArray[np.bool_], targets: NDArray[np.int64]) -> Numbered | None:
         if not chosen.any():
             return None
-        return Move(places(np.flatnonzero(chosen)), places(targets[chosen]))
+        return place(np.flatnonzero(chosen)), place(targets[chosen])
 
-    moves = []
+    steps = []
     for step in plan.steps:
         rows = slice(step.start, step.stop)
         enter, go, leave = [], [], []
         for face, enters, successor in zip(plan.face, plan.enters, plan.successor, strict=True):
             inward = make(enters[rows], face[rows])
-            enter.append(inward and inward.back())
+            enter.append(inward and inward[::-1])
             go.append(make(successor[rows] >= 0, successor[rows]))
             leave.append(make(successor[rows] < 0, face[rows]))
-        moves.append(Moves(tuple(enter), tuple(go), tuple(leave)))
-    return tuple(moves)
+        steps.append([enter, go, leave])
+    return steps, np.concatenate([np.empty(0, np.int64), *indices]), [len(i) for i in indices]
 
 
 def copy(way: Move | None, source: State, target: State) -> None:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from gridlstm.block import Transform
-from gridlstm.cell import lstm_, lstm_backward_
+from gridlstm.cell import GATES, lstm_, lstm_backward_
 from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.moves import Move, copy, make_moves
 from gridlstm.state import State, choose
@@ -78,7 +78,8 @@ class Pointwise:
             self._add_bias(s, p, transform, rows)
             new = self._transform_(transform, rows, old.memory)
             if rows.dtype != gates.dtype:
-                gates[..., transform.gates] = _shut(transform, rows)
+                shut = _shut(rows, gates.dtype) if transform.activation is None else rows
+                gates[..., transform.gates] = shut
             if real is not None:
                 new = choose(real, new, old)
             if not discard:
@@ -105,6 +106,9 @@ class Pointwise:
         assert self.gradients is not None, "a backward pass has gradients"
         block, real = self.call.block, self._real(s)
         gates = self.buffers.gates[p].at(s)
+        if real is not None:
+            # What a masked block read may be anything; in the gradient of the weights 0 NaN were NaN.
+            self.buffers.inputs[p].at(s).masked_fill_(~real, 0)
         for i in block.phases[p]:
             transform = block.transforms[i]
             grad = self._gather(s, i)
@@ -113,14 +117,14 @@ class Pointwise:
                 grad.hidden.add_(self._drop(s, p + 1, transform, read))
             m, grad_m = (_rows(transform, pair, s).memory for pair in (self.buffers, self.gradients))
             rows = gates[..., transform.gates].to(grad.hidden.dtype)
-            if rows.dtype != gates.dtype:
-                rows = _open(transform, rows)
             if transform.activation is not None:
                 rows = transform.activation.backward(rows, grad.hidden)
             else:
                 assert m is not None, "an LSTM dimension always has a memory here"
                 assert grad_m is not None
                 assert grad.memory is not None
+                if rows.dtype != gates.dtype:
+                    rows = _open(rows, gates.dtype)
                 through = lstm_backward_(rows, m, grad.hidden, grad.memory, block.output)
                 grad_m.copy_(through if real is None else torch.where(real, through, grad.memory))
             gates[..., transform.gates] = rows if real is None else rows.masked_fill(~real, 0)
@@ -183,20 +187,29 @@ def _rows(transform: Transform, pair: Buffers | Gradients, s: int) -> State:
     return State(pair.hidden.at(s)[..., transform.hidden], m)
 
 
-def _shut(transform: Transform, gates: Tensor) -> Tensor:
-    """Gates for low precision: a sigmoid gate as g, or as g - 1 where that is closer to 0.
+def _shut(gates: Tensor, dtype: torch.dtype) -> Tensor:
+    """The gates of an LSTM for low precision, so that their slopes keep their precision, too.
 
-    So both g and 1 - g, by which the backward pass multiplies, keep their precision.
+    A sigmoid gate g becomes g - 1 where that is closer to 0. A content gate c beyond a half becomes its
+    distance from 1 or -1 with the sign of c, scaled so that it can be told from c.
     """
-    if transform.activation is not None:
-        return gates
-    sigmoid = torch.arange(gates.shape[-1], device=gates.device) < gates.shape[-1] // 4 * 3
-    return torch.where(sigmoid & (gates >= 0.5), (gates - 1).clamp(max=-1e-30), gates)
+    g, c = _split(gates)
+    near = (g - 1).clamp(max=-torch.finfo(dtype).tiny)
+    far = ((1 - c.abs()) * _SCALE[dtype]).clamp(min=1).copysign(c)
+    return torch.cat([torch.where(g < 0.5, g, near), torch.where(c.abs() < 0.5, c, far)], -1)
 
 
-def _open(transform: Transform, gates: Tensor) -> Tensor:
+def _open(gates: Tensor, dtype: torch.dtype) -> Tensor:
     """The gates that :func:`_shut` was given."""
-    if transform.activation is not None:
-        return gates
-    sigmoid = torch.arange(gates.shape[-1], device=gates.device) < gates.shape[-1] // 4 * 3
-    return torch.where(sigmoid & (gates < 0), 1 + gates, gates)
+    g, c = _split(gates)
+    far = (1 - c.abs() / _SCALE[dtype]).copysign(c)
+    return torch.cat([torch.where(g < 0, 1 + g, g), torch.where(c.abs() < 1, c, far)], -1)
+
+
+_SCALE = {torch.bfloat16: 2.0**64, torch.float16: 2.0**16}
+
+
+def _split(gates: Tensor) -> tuple[Tensor, Tensor]:
+    """The sigmoid gates and the content gates."""
+    d = gates.shape[-1] // len(GATES)
+    return gates[..., :-d], gates[..., -d:]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gridlstm.block import Weights
 from gridlstm.engines.buffers import Buffers
+from gridlstm.engines.tracing import is_recorded
 from gridlstm.engines.workspace import pitch
 from gridlstm.geometry import Step
 
@@ -19,9 +20,9 @@ def pack(weight: Tensor, rows: int) -> Tensor:
     """``W^T`` for each set, ``[sets, H, gates]``, laid out for products with ``rows`` rows in all.
 
     A product is a few percent faster if no operand is transposed. The copy takes as long as the
-    product of some 300 rows, so it has to serve many.
+    product of some 300 rows, so it has to serve many. A recorded graph is to serve any number.
     """
-    return weight.mT.contiguous() if rows > 8192 else weight.mT
+    return weight.mT.contiguous() if not is_recorded() and rows > 8192 else weight.mT
 
 
 def multiply(x: Tensor, matrix: Tensor, step: Step, out: Tensor) -> None:

@@ -5,6 +5,7 @@ that supports second derivatives.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from jaxtyping import Bool
@@ -51,23 +52,27 @@ def run(
         number = position_number(position, plan.sizes)
         faces = [face_number(position, plan.sizes, i) for i in range(len(plan.sizes))]
         arriving = [side[face] for side, face in zip(travelling, faces, strict=True)]
+        real = None if mask is None else mask[number].unsqueeze(-1)
         chosen = set_number(position, plan.sizes, plan.untied)
         leaving = apply_block(
             block,
             [(w.weight[chosen], None if w.bias is None else w.bias[chosen]) for w in weights],
-            arriving,
+            # Not even a NaN in what a masked block receives may reach the gradient of the weights.
+            arriving if real is None else [choose(real, s, s.map(torch.zeros_like)) for s in arriving],
             None if dropout is None else dropout.kept[:, number].to(dtype) * dropout.scale,
         )
-        if mask is not None:
-            real = mask[number].unsqueeze(-1)
+        if real is not None:
             leaving = [choose(real, new, old) for new, old in zip(leaving, arriving, strict=True)]
         for side, face, state in zip(travelling, faces, leaving, strict=True):
             side[face] = state
         blocks[number] = leaving
-    outgoing = [_stack(side) for side in travelling]
+    # Zero, made of all that goes in: so what does not reach a result has a gradient, too, of zeros.
+    zero = sum(t.flatten()[:0].sum() for pair in (*weights, *incoming) for t in pair if t is not None)
+    outgoing = [_stack(side, zero) for side in travelling]
     if not trace:
         return outgoing, None
-    return outgoing, [_stack([leaving[i] for leaving in blocks]) for i in range(len(plan.sizes))]
+    by_dimension = zip(*blocks, strict=True)
+    return outgoing, [_stack(states, zero) for states in by_dimension]
 
 
 def _unbind(side: State) -> list[State]:
@@ -76,7 +81,7 @@ def _unbind(side: State) -> list[State]:
     return [State(h, m) for h, m in zip(side.hidden.unbind(), side.memory.unbind(), strict=True)]
 
 
-def _stack(states: Sequence[State]) -> State:
+def _stack(states: Sequence[State], zero: Tensor | Literal[0]) -> State:
     memories = [state.memory for state in states if state.memory is not None]
     hidden = torch.stack([state.hidden for state in states])
-    return State(hidden, torch.stack(memories) if memories else None)
+    return State(hidden, torch.stack(memories) if memories else None).map(lambda t: t + zero)

@@ -9,6 +9,7 @@ weights.
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from threading import Lock
 from typing import Any, TypeVar
 
 import torch
@@ -22,6 +23,7 @@ from gridlstm.engines.buffers import Buffers, Call, Gradients, make_buffers, mak
 from gridlstm.engines.native import NativePointwise, supports
 from gridlstm.engines.pointwise import Pointwise, Rim
 from gridlstm.engines.products import GradWeights, multiply, pack
+from gridlstm.engines.tracing import check_recording, check_transforms
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import Plan
 from gridlstm.state import State
@@ -45,7 +47,11 @@ def run(
     Args:
         recompute: keep only the vectors between blocks for the backward pass and compute the gates
             anew there: less memory, for more time.
+
+    Raises:
+        RuntimeError: within a transform of PyTorch that only the reference engine supports.
     """
+    check_transforms()
     like = incoming[0].hidden
     order = torch.from_numpy(plan.position).to(like.device)
     low = autocast_dtype(like)
@@ -66,11 +72,15 @@ def run(
                 'engine="wavefront" has no forward-mode derivatives: use engine="reference"'
             )
         if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
+            check_recording()
             flat = _Wavefront.apply(call, trace, recompute, *tensors)  # type: ignore[no-untyped-call]
             states = _pairs(State, flat)
         else:
             workspace = Workspace()
             buffers = make_buffers(call, like, workspace, states="two", gates="one")
+            # Detached, so that a recorded graph has no gradients either, whoever runs it.
+            weights = _pairs(Weights, _detached(_flatten(weights)))
+            incoming = _pairs(State, _detached(_flatten(incoming)))
             states = _forward(call, weights, incoming, buffers, trace)
     if not trace:
         return states, None
@@ -88,7 +98,7 @@ class _Wavefront(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         # The sides too: what a second derivative would depend on, and must not be changed in place.
         ctx.save_for_backward(*tensors)
-        ctx.call, ctx.workspace = call, Workspace()
+        ctx.call, ctx.workspace, ctx.lock = call, Workspace(), Lock()
         ctx.buffers = make_buffers(
             call,
             incoming[0].hidden,
@@ -101,14 +111,17 @@ class _Wavefront(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors
-        weights = _pairs(Weights, saved[: 2 * len(ctx.call.block.phases)])
-        with torch.no_grad():
-            found = _backward(ctx.call, weights, ctx.buffers, _pairs(State, grads), ctx.spent)
-        if _graph_is_kept():
-            ctx.spent = True  # The gates are overwritten; should they be needed, they are made anew.
-        else:  # As saved tensors are: the next call can have them, though the graph may live on.
-            del ctx.buffers, ctx.workspace
+        check_transforms(grads)
+        with ctx.lock:  # Threads may share a graph that is kept, and with it these buffers.
+            saved = ctx.saved_tensors
+            weights = _pairs(Weights, saved[: 2 * len(ctx.call.block.phases)])
+            # The gates are overwritten, also if this fails; should they be needed, they are made anew.
+            spent, ctx.spent = ctx.spent, True
+            with torch.no_grad():
+                found = _backward(ctx.call, weights, ctx.buffers, _pairs(State, grads), spent)
+            if not _graph_is_kept():
+                # As saved tensors are: the next call can have them, though the graph may live on.
+                del ctx.buffers, ctx.workspace
         flat = _flatten(found)
         if torch.is_grad_enabled():  # Asked for with create_graph=True.
             once = _OnlyOnce.apply(len(flat), *flat, *saved, *grads)  # type: ignore[no-untyped-call]
@@ -214,6 +227,10 @@ Pair = TypeVar("Pair", State, Weights)
 
 def _flatten(pairs: Sequence[State | Weights]) -> list[Tensor | None]:
     return [tensor for pair in pairs for tensor in pair]
+
+
+def _detached(tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
+    return [None if t is None else t.detach() for t in tensors]
 
 
 def _pairs(kind: type[Pair], tensors: Sequence[Any]) -> list[Pair]:

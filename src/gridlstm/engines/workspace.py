@@ -1,5 +1,6 @@
 """Buffers that outlive a call, so that the next call need not fault their pages in again."""
 
+import os
 from collections import deque
 from collections.abc import Sequence
 from itertools import count
@@ -9,6 +10,8 @@ from threading import Lock
 import torch
 from torch import Tensor, nn
 
+from gridlstm.engines.tracing import is_recorded
+
 __all__ = ["Workspace", "pitch"]
 
 # A buffer that this many requests have passed over is given back: the shapes have changed for good.
@@ -17,6 +20,17 @@ _requests = count()
 _lock = Lock()
 _free: list[tuple[int, Tensor]] = []  # When it was returned, and the buffer.
 _returned: deque[Tensor] = deque()
+
+
+def _start_anew() -> None:
+    """In a forked process: the thread that held the lock, perhaps amid its work, is not there."""
+    global _lock
+    _lock = Lock()
+    _free.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 def pitch(columns: int) -> int:
@@ -32,7 +46,8 @@ class Workspace:
 
     Nothing that a caller of the library may keep can alias a buffer from here. Other devices than the
     CPU have allocators that cache by themselves, so there the buffers are plain allocations; and so
-    they are for tensors of other kinds, such as those that only stand for one.
+    they are for tensors of other kinds, such as those that only stand for one, and while operations
+    are recorded.
     """
 
     def __init__(self) -> None:
@@ -45,13 +60,13 @@ class Workspace:
         """
         dtype = dtype or like.dtype
         columns, shape = shape[-1], (*shape[:-1], pitch(shape[-1]))
-        if like.device.type != "cpu" or type(like) not in (Tensor, nn.Parameter):
+        if like.device.type != "cpu" or type(like) not in (Tensor, nn.Parameter) or is_recorded():
             return torch.empty(shape, dtype=dtype, device=like.device)[..., :columns]
         length = prod(shape)
         flat = _reuse(length, dtype)
         if flat is None:
             with torch.inference_mode(False):  # A later call may need gradients.
-                flat = torch.empty(length, dtype=dtype)
+                flat = torch.empty(length, dtype=dtype, device=like.device)
         self._taken.append(flat)
         return flat[:length].view(*shape)[..., :columns]
 

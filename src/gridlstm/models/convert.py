@@ -61,7 +61,7 @@ def from_torch(lstm: nn.LSTM) -> SequenceGridLSTM:
         if frozen is not None:
             frozen.requires_grad_(False).zero_()
     net.projection.linear.weight.fill_diagonal_(1)
-    V[..., :h, :h] = torch.eye(h)  # V = [I 0]: the columns of time come first.
+    V[..., :h, :h] = torch.eye(h, device=V.device)  # V = [I 0]: the columns of time come first.
     weight, bias = net.grid.weights_of("time")
     weight.zero_()
     if not any(parameter.requires_grad for parameter in lstm.parameters()):
@@ -108,7 +108,8 @@ def to_torch(net: SequenceGridLSTM) -> nn.LSTM:
     V, V_bias = _by_layer(net, "depth")
     if V[..., h:].any():
         raise ValueError("net: expected V = [V' 0] for a Stacked LSTM, got a V that reads depth")
-    if V_bias[-1].any() or not torch.equal(V[-1, :, :h], torch.eye(V.shape[1], h).to(V)):
+    identity = torch.eye(V.shape[1], h, device=V.device, dtype=V.dtype)
+    if V_bias[-1].any() or not torch.equal(V[-1, :, :h], identity):
         raise ValueError(
             "net: expected V = [I 0] and no bias at the top for a Stacked LSTM, got others"
         )

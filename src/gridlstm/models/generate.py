@@ -41,7 +41,7 @@ def generate(
     state: State | None = None
     for first in range(0, len(prompt) - 1, LONG):
         read = torch.from_numpy(prompt[first : min(first + LONG, len(prompt) - 1)])
-        _, state = model(read.unsqueeze(0), state)
+        _, state = model(read.unsqueeze(0).to(model.alphabet.device), state)
     random = np.random.default_rng(seed)
     yield from follow(make_stepper(model, state), int(prompt[-1]), temperature, top_k, random)
 

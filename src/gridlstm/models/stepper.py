@@ -28,7 +28,8 @@ class ModelStepper:
     @torch.no_grad()
     def __call__(self, symbol: int) -> Floats:
         """Reads a character and gives the scores of the next, ``[symbols]``."""
-        scores, self.state = self.model(torch.tensor([[symbol]]), self.state)
+        read = torch.tensor([[symbol]], device=self.model.alphabet.device)
+        scores, self.state = self.model(read, self.state)
         found: Floats = scores[0, 0].float().numpy()
         return found
 

@@ -89,12 +89,31 @@ static inline bfloat16 shut_bfloat16(float g) {
     float rest = g - 1;
     return store_bfloat16(g < 0.5f ? g : rest > -1e-30f ? -1e-30f : rest);
 }
-#define PLAIN(type)                                              \
-    static inline type load_##type(type x) { return x; }         \
-    static inline type store_##type(type x) { return x; }        \
-    static inline type open_##type(type g) { return g; }         \
-    static inline type rest_##type(type g) { return 1 - g; }     \
-    static inline type shut_##type(type g) { return g; }
+
+/* A content gate in low precision: c, or beyond a half its distance from 1 or -1 with the sign of c, times
+ * 2^64 to tell it from c: so both c and 1 - c c keep their precision. */
+static inline float open_content_bfloat16(bfloat16 x) {
+    float c = load_bfloat16(x);
+    return fabsf(c) < 1 ? c : copysignf(1 - fabsf(c) * 0x1p-64f, c);
+}
+static inline float rest_content_bfloat16(bfloat16 x) {
+    float c = fabsf(load_bfloat16(x));
+    float rest = c < 1 ? 1 - c : c * 0x1p-64f;
+    return rest * (2 - rest);
+}
+static inline bfloat16 shut_content_bfloat16(float c) {
+    float rest = 1 - fabsf(c), far = rest * 0x1p64f;
+    return store_bfloat16(rest > 0.5f ? c : copysignf(far < 1 ? 1 : far, c));
+}
+#define PLAIN(type)                                                  \
+    static inline type load_##type(type x) { return x; }             \
+    static inline type store_##type(type x) { return x; }            \
+    static inline type open_##type(type g) { return g; }             \
+    static inline type rest_##type(type g) { return 1 - g; }         \
+    static inline type shut_##type(type g) { return g; }             \
+    static inline type open_content_##type(type c) { return c; }     \
+    static inline type rest_content_##type(type c) { return 1 - c * c; } \
+    static inline type shut_content_##type(type c) { return c; }
 PLAIN(float)
 PLAIN(double)
 
@@ -165,6 +184,9 @@ void map_tanh(const float *x, float *y, int64_t n) {
 #define OPEN(g) JOIN(open, LOW)(g)
 #define REST(g) JOIN(rest, LOW)(g)
 #define SHUT(g) JOIN(shut, LOW)(g)
+#define OPEN_CONTENT(c) JOIN(open_content, LOW)(c)
+#define REST_CONTENT(c) JOIN(rest_content, LOW)(c)
+#define SHUT_CONTENT(c) JOIN(shut_content, LOW)(c)
 
 /* Where a vector of block n, sample b goes when it leaves the block: to a row of the next step, or out
  * through the side. In the backward pass, where its gradient comes from; null if nowhere. */
@@ -232,7 +254,7 @@ static inline void NAME(lstm)(int64_t d, int64_t standard, LOW *restrict g, cons
         g[j] = SHUT(u);
         g[d + j] = SHUT(f);
         g[2 * d + j] = SHUT(o);
-        g[3 * d + j] = STORE(c);
+        g[3 * d + j] = SHUT_CONTENT(c);
         new_m[j] = y;
         new_h[j] = standard ? o * z : z;
     }
@@ -243,8 +265,9 @@ static inline void NAME(lstm_backward)(int64_t d, int64_t standard, LOW *restric
                                        const REAL *restrict grad_h, const REAL *restrict grad_new_m,
                                        REAL *restrict grad_m) {
     SIMD for (int64_t j = 0; j < d; j++) {
-        REAL u = OPEN(g[j]), f = OPEN(g[d + j]), o = OPEN(g[2 * d + j]), c = LOAD(g[3 * d + j]);
+        REAL u = OPEN(g[j]), f = OPEN(g[d + j]), o = OPEN(g[2 * d + j]), c = OPEN_CONTENT(g[3 * d + j]);
         REAL not_u = REST(g[j]), not_f = REST(g[d + j]), not_o = REST(g[2 * d + j]);
+        REAL slope_c = REST_CONTENT(g[3 * d + j]);
         REAL y = f * m[j] + u * c;
         REAL z = MATH(tanh)(standard ? y : o * y);
         REAL grad_z = (1 - z * z) * grad_h[j];
@@ -253,7 +276,7 @@ static inline void NAME(lstm_backward)(int64_t d, int64_t standard, LOW *restric
         g[j] = STORE(grad_y * c * u * not_u);
         g[d + j] = STORE(grad_y * m[j] * f * not_f);
         g[2 * d + j] = STORE(grad_o * o * not_o);
-        g[3 * d + j] = STORE(grad_y * u * (1 - c * c));
+        g[3 * d + j] = STORE(grad_y * u * slope_c);
         grad_m[j] = grad_y * f;
     }
 }
@@ -337,9 +360,11 @@ void NAME(backward)(const Grid *grid, const Step *step, int64_t phase) {
     const int64_t B = grid->batch, H = grid->pitch_h, M = grid->pitch_m, G = grid->pitch_g[phase], rows = step->n * B;
     ROWS for (int64_t i = 0; i < grid->transforms; i++) {
         const Transform *t = &grid->transform[i];
-        if (t->phase != phase) continue;
         const int64_t n = step->start + r / B, b = r % B, row = step->start * B + r, d = t->d;
         const int masked = NAME(masked)(grid, row);
+        /* What a masked block read may be anything; in the gradient of the weights 0 NaN were NaN. */
+        if (masked) memset((LOW *)step->x[phase] + r * H + t->hidden, 0, d * sizeof(LOW));
+        if (t->phase != phase) continue;
         LOW *g = (LOW *)step->gates[phase] + r * G + t->gates;
         if (masked) memset(g, 0, (t->kind == LSTM ? 4 : 1) * d * sizeof(LOW));
         REAL grad_h[d], grad_new_m[d];
@@ -385,4 +410,7 @@ void NAME(finish)(const Grid *grid, const Step *step) {
 #undef OPEN
 #undef REST
 #undef SHUT
+#undef OPEN_CONTENT
+#undef REST_CONTENT
+#undef SHUT_CONTENT
 #endif

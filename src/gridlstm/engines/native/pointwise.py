@@ -11,6 +11,7 @@ from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.native.build import library
 from gridlstm.engines.native.layout import KINDS, fill_grid, fill_steps
 from gridlstm.engines.pointwise import Rim
+from gridlstm.engines.tracing import is_recorded
 
 __all__ = ["NativePointwise", "native", "supports"]
 
@@ -37,6 +38,7 @@ def supports(call: Call, like: torch.Tensor) -> bool:
     return (
         _enabled.get()
         and type(like) is torch.Tensor  # Not one that only stands for a tensor and has no memory.
+        and not is_recorded()
         and like.device.type == "cpu"
         and (like.dtype, call.product) in _SUFFIXES
         and all(t.activation is None or t.activation.name in KINDS for t in call.block.transforms)
