@@ -697,11 +697,57 @@ def test_autocast_leaves_float64_alone() -> None:
         assert_close(grid(sides), expected, **CLOSE)
 
 
+def pickled(grid: GridLSTM) -> GridLSTM:
+    return pickle.loads(pickle.dumps(grid))
+
+
 @pytest.mark.parametrize("transform", ["lstm", "identity", "tanh", "relu", torch.sin])
-def test_pickle(transform) -> None:
-    grid = GridLSTM(["a", Dim("b", transform, size=2)], 4)
+@pytest.mark.parametrize("twin", [pickled, copy.copy, copy.deepcopy])
+def test_copies(twin, transform) -> None:
+    grid = GridLSTM(["a", Dim("b", transform, size=2)], 4, output="standard", bias=False)
     sides = {"b": State(torch.randn(2, 3, 4))}
-    assert_close(pickle.loads(pickle.dumps(grid))(sides), grid(sides))
+    again = twin(grid)
+    assert repr(again) == repr(grid)
+    assert_close(again(sides), grid(sides))
+    with pytest.raises(AttributeError, match="output: fixed when the GridLSTM was made"):
+        again.output = "paper"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("dims", ("a",)),
+        ("hidden_size", 8),
+        ("bias", False),
+        ("output", "standard"),
+        ("forget_bias", 4.0),
+        ("init", torch.nn.init.zeros_),
+        ("block", None),
+    ],
+)
+def test_what_is_fixed_is_not_set_again(name: str, value: object) -> None:
+    grid = GridLSTM(["a", Dim("b", size=2)], 4)
+    before = getattr(grid, name)
+    with pytest.raises(
+        AttributeError,
+        match=rf"^{name}: fixed when the GridLSTM was made, got .*; make a new GridLSTM with it$",
+    ):
+        setattr(grid, name, value)
+    assert getattr(grid, name) is before
+
+
+def test_what_is_not_fixed_is_obeyed() -> None:
+    grid, sides = GridLSTM(["a", Dim("b", size=2)], 4), {"b": State(torch.randn(2, 3, 4))}
+    expected = grid(sides)
+    grid.engine, grid.recompute = "reference", True
+    assert_close(grid(sides), expected, rtol=1e-5, atol=1e-6)
+    grid.dropout = 0.9
+    assert not torch.allclose(grid(sides)["b"].hidden, expected["b"].hidden)
+    grid.eval()
+    assert_close(grid(sides), expected, rtol=1e-5, atol=1e-6)
+    with torch.no_grad():
+        grid.weight_a = torch.nn.Parameter(torch.zeros_like(grid.weight_a))
+    assert not torch.allclose(grid(sides)["b"].hidden, expected["b"].hidden)
 
 
 def test_two_threads_equal_one() -> None:

@@ -270,8 +270,14 @@ DIMS = {
     "transform with parameters": (
         lambda: Dim("depth", nn.PReLU()),
         ValueError,
-        'dimension "depth": transform: expected a function without parameters, '
-        "got PReLU with parameters of its own",
+        'dimension "depth": transform: expected a pure function of each vector, '
+        "got PReLU, which has parameters of its own",
+    ),
+    "transform with buffers": (
+        lambda: Dim("depth", nn.BatchNorm1d(4, affine=False)),
+        ValueError,
+        'dimension "depth": transform: expected a pure function of each vector, '
+        "got BatchNorm1d, which has buffers of its own",
     ),
     "size zero": (
         lambda: Dim("depth", size=0),
@@ -351,12 +357,12 @@ GRIDS = {
     "dropout of everything": (
         {"dropout": 1.0},
         ValueError,
-        "dropout: expected a probability of at least 0 and below 1, got 1.0",
+        "dropout: expected at least 0 and below 1, got 1.0",
     ),
     "negative dropout": (
         {"dropout": -0.1},
         ValueError,
-        "dropout: expected a probability of at least 0 and below 1, got -0.1",
+        "dropout: expected at least 0 and below 1, got -0.1",
     ),
     "forget bias without bias": (
         {"bias": False, "forget_bias": 1.0},
@@ -461,14 +467,6 @@ def test_lengths_and_sides_of_the_wrong_type() -> None:
         grid({"depth": State(x.numpy())})
     with pytest.raises(ValueError, match=r'^lengths "time": expected a tensor on cpu, got meta$'):
         grid({"depth": State(x)}, lengths={"time": torch.tensor([1, 2], device="meta")})
-
-
-def test_a_transfer_function_with_weights_of_its_own() -> None:
-    scale = torch.ones(4, requires_grad=True)
-    with pytest.raises(
-        ValueError, match=r"expected a function of its argument alone, got one that depends"
-    ):
-        GridLSTM(["a", Dim("b", lambda y: y * scale)], 4)
 
 
 def test_an_engine_set_later() -> None:

@@ -301,9 +301,9 @@ def test_one_line_says_what_is_wrong(gridlstm, tmp_path: Path, trained: Path) ->
         (("plot", trained, other), "expected runs with one measure, got accuracy, error"),
         (("plot", trained, "--kind", "depth"), "expected runs with an accuracy"),
         (("eval", trained, "--streams", 2), "streams: expected 1 for images, got 2"),
-        ((*smoke, "--patch", 29), "patch: expected at most 28, got 29"),
-        ((*smoke, "--patch", 0), "patch: expected at least 1, got 0"),
-        ((*smoke, "--shift", 28), "shift: expected 0 to 27, got 28"),
+        ((*smoke, "--patch", 29), "patch: expected at least 1 and at most 28, got 29"),
+        ((*smoke, "--patch", 0), "patch: expected at least 1 and at most 28, got 0"),
+        ((*smoke, "--shift", 28), "shift: expected at least 0 and below 28, got 28"),
         (
             (*smoke, "--network", "renet", "--patch", 2, "--layers", 3),
             "layers: expected patch 2 to the power of layers to divide 28 pixels for renet, got 3",

@@ -1,10 +1,14 @@
 """Networks on images: the appendix in NumPy, PyTorch's own modules, and what comes in at the door."""
 
 import copy
+import json
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from gridlstm import (
@@ -15,7 +19,12 @@ from gridlstm import (
     ReNet,
     State,
 )
+from gridlstm.data.images import Digits
+from gridlstm.experiments.image_options import IMAGES
+from gridlstm.experiments.images import as_input, classify, make_network
+from gridlstm.experiments.options import from_flat
 from gridlstm.models.image_network import CORNERS, ImageNetwork
+from gridlstm.training.weights import load_weights
 
 from .numpy_grid import Array, Pair, block
 
@@ -214,6 +223,58 @@ def test_one_interface(family: type[ImageNetwork]) -> None:
         net(larger)
     net(images).square().sum().backward()
     assert all(p.grad is not None and bool(p.grad.any()) for p in net.parameters())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_backbone_has_no_classifier(family: type[ImageNetwork]) -> None:
+    backbone, whole = make(family, num_classes=None), make(family)
+    body = {k: v for k, v in whole.state_dict().items() if not k.startswith(("relu.", "scores."))}
+    backbone.load_state_dict(body)
+    images = some_images(3)
+    torch.testing.assert_close(backbone(images), whole.features(images))
+    assert torch.equal(backbone(images), backbone.features(images))
+    backbone(images).square().sum().backward()
+    assert all(p.grad is not None and bool(p.grad.any()) for p in backbone.parameters())
+    larger = torch.rand(1, 3, 16, 20, dtype=torch.float64)
+    rows_and_columns = (16 // backbone.scale, 20 // backbone.scale)
+    assert backbone(larger).shape == (1, *rows_and_columns, backbone.feature_size)
+    with pytest.raises(ValueError, match=r"images: expected \[batch, 3, height, width\]"):
+        backbone(images[:, :1])
+    assert repr(copy.deepcopy(backbone)) == repr(backbone)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_classifier_is_modest_unless_asked_for(family: type[ImageNetwork]) -> None:
+    assert family(28).relu.out_features == 128
+
+
+def test_the_network_that_comes_with_the_package_loads() -> None:
+    """With its classifier, and as a backbone without."""
+    place = Path(str(files("gridlstm"))) / "embedded" / "images"
+    options = json.loads((place / "config.json").read_text())["options"]
+    experiment = from_flat("images", options)
+    network = make_network(experiment)
+    load_weights(network, place / "model.safetensors")
+    images, labels = Digits.sample().test.part(None, 200)
+    assert (classify(network, images, experiment).argmax(1) == labels).mean() > 0.95
+    sizes = (experiment.side, experiment.hidden, experiment.layers)
+    backbone = ImageGridLSTM(*sizes, patch_size=experiment.patch, num_classes=None)
+    lost = backbone.load_state_dict(load_file(place / "model.safetensors"), strict=False)
+    assert not lost.missing_keys
+    assert {key.split(".")[0] for key in lost.unexpected_keys} == {"relu", "scores"}
+    given = as_input(images[:5], experiment)
+    torch.testing.assert_close(backbone(given), network.features(given))
+
+
+@pytest.mark.parametrize("preset", IMAGES)
+def test_presets_say_how_large_their_classifier_is(preset: str) -> None:
+    with torch.device("meta"):
+        network = make_network(IMAGES[preset])
+    assert (
+        network.relu.out_features
+        == IMAGES[preset].relu
+        == {"smoke": 32, "small": 256, "laptop": 512, "paper": 4096}[preset]
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -38,9 +38,9 @@ PUBLIC = [
 
 # From the ground up: a module imports only from its own layer and those before it.
 LAYERS = [
-    ["cache", "checks", "state", "geometry"],
+    ["cache", "ranges", "checks", "fixed", "state", "geometry"],
     ["dim"],
-    ["cell"],
+    ["cell", "transfer"],
     ["block", "sides"],
     ["engines"],
     ["grid"],

@@ -268,3 +268,12 @@ def test_bad_arguments(arguments: dict, error: type[Exception], message: str) ->
 def test_bad_calls(x: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         MultidimensionalLSTM(3, 4, 2)(x)
+
+
+def test_what_is_fixed_is_not_set_again() -> None:
+    net = MultidimensionalLSTM(3, 4, 2)
+    with pytest.raises(
+        AttributeError, match=r"^output: fixed when the MultidimensionalLSTM was made, got"
+    ):
+        net.output = "standard"
+    assert copy.deepcopy(net).output == "paper"

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from gridlstm import DeepGridLSTM, GridLSTM, SequenceGridLSTM, State
+from gridlstm import DeepGridLSTM, GridLSTM, SequenceGridLSTM, StackedLSTM, State, from_torch
 
 FLOAT64 = {"rtol": 1e-9, "atol": 1e-11}
 
@@ -171,3 +171,90 @@ def test_deep_refuses_bad_input() -> None:
         net(torch.zeros(2, 4))
     with pytest.raises(ValueError, match=r"^num_layers: expected at least 1, got 0$"):
         DeepGridLSTM(5, 6, 0)
+
+
+def packed_inputs(lengths: list[int], kind: str, batch_first: bool) -> PackedSequence:
+    """Random sequences, packed in each of the ways that PyTorch knows, or by hand."""
+    padded = torch.randn(len(lengths), max(lengths), 5, dtype=torch.float64)
+    padded = padded if batch_first else padded.transpose(0, 1)
+    packed = pack_padded_sequence(
+        padded, lengths, batch_first=batch_first, enforce_sorted=kind != "unsorted"
+    )
+    if kind == "by hand":
+        return PackedSequence(packed.data, packed.batch_sizes)
+    if kind == "permuted by hand":
+        return PackedSequence(packed.data, packed.batch_sizes, torch.randperm(len(lengths)))
+    return packed
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize(
+    ("lengths", "kind"),
+    [
+        ([4] * 20, "sorted"),
+        ([4] * 20, "unsorted"),
+        ([4] * 20, "by hand"),
+        ([4] * 20, "permuted by hand"),
+        ([2, 5, 2, 3] * 5, "unsorted"),
+        ([5] * 18 + [2] * 19, "sorted"),
+        ([5] * 18 + [2] * 19, "permuted by hand"),
+    ],
+)
+def test_packed_sequences_keep_their_order(lengths, kind, batch_first) -> None:
+    """Beside ``torch.nn.LSTM`` with the same weights: rows, indices, and the order of states."""
+    lstm = torch.nn.LSTM(5, 6, 2, batch_first=batch_first, dtype=torch.float64)
+    net = from_torch(lstm)
+    x = packed_inputs(lengths, kind, batch_first)
+    start = State(*torch.randn(2, 2, len(lengths), 6, dtype=torch.float64))
+    for state in (None, start):
+        output, end = net(x, state)
+        expected, expected_end = lstm(x, None if state is None else tuple(state))
+        for got, want in zip(output, expected, strict=True):
+            torch.testing.assert_close(got, want, **FLOAT64)
+        torch.testing.assert_close(tuple(end), expected_end, **FLOAT64)
+        for got, given in zip(output[1:], x[1:], strict=True):
+            assert got is given
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("kind", ["sorted", "permuted by hand"])
+def test_rows_of_a_packed_sequence_are_those_of_each_sequence_alone(reverse, kind) -> None:
+    net = make(reverse=reverse)
+    lengths = [5] * 3 + [2] * 17
+    x = packed_inputs(lengths, kind, batch_first=False)
+    output, end = net(x)
+    first = torch.cat([torch.zeros(1, dtype=torch.int64), x.batch_sizes.cumsum(0)])
+    places = range(20) if x.unsorted_indices is None else x.sorted_indices.tolist()
+    for column, (place, length) in enumerate(zip(places, lengths, strict=True)):
+        rows = [int(first[t]) + column for t in range(length)]
+        alone, (h, m) = net(x.data[rows])
+        torch.testing.assert_close(output.data[rows], alone, **FLOAT64)
+        torch.testing.assert_close(end.hidden[:, place], h, **FLOAT64)
+        torch.testing.assert_close(end.memory[:, place], m, **FLOAT64)
+
+
+def test_gradients_reach_the_rows_they_come_from() -> None:
+    net = make()
+    data = torch.randn(40, 5, dtype=torch.float64, requires_grad=True)
+    output, _ = net(PackedSequence(data, torch.tensor([20, 20])))
+    (grad,) = torch.autograd.grad(output.data[3].sum(), data)
+    assert grad.any(1).nonzero().flatten().tolist() == [3]
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("readout", ["hidden", "both"])
+@pytest.mark.parametrize("lengths", [None, [7, 1, 4]])
+def test_time_first_outputs_are_contiguous(lengths, readout, batch_first) -> None:
+    """With lengths as without; batch-first ones are a view of them, as in ``torch.nn.LSTM``."""
+    given = None if lengths is None else torch.tensor(lengths)
+    x = torch.randn(7, 3, 5)
+    nets = [
+        SequenceGridLSTM(5, 6, 3, readout=readout),
+        SequenceGridLSTM(5, 6, 3, readout=readout, depth_size=9),
+        StackedLSTM(5, 6, 2),
+        StackedLSTM(5, 6, 2, tied=True),
+    ]
+    for net in nets:
+        net.batch_first = batch_first
+        output, _ = net(x.transpose(0, 1) if batch_first else x, lengths=given)
+        assert (output.transpose(0, 1) if batch_first else output).is_contiguous()

@@ -293,7 +293,7 @@ def test_the_learning_rate_rises_and_falls(tmp_path: Path) -> None:
         ({"batch": 0}, "batch: expected at least 1, got 0"),
         ({"rate": 0.0}, "rate: expected more than 0, got 0.0"),
         ({"clip": -1.0}, "clip: expected more than 0 or None, got -1.0"),
-        ({"seed": -1}, "seed: expected 0 to 2147483647, got -1"),
+        ({"seed": -1}, "seed: expected at least 0 and at most 2147483647, got -1"),
         ({"warmup": -1}, "warmup: expected at least 0, got -1"),
     ],
 )

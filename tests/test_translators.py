@@ -365,9 +365,9 @@ def test_a_few_sentences_are_learnt(make: Callable[[], Translator]) -> None:
         (lambda: Reencoder(5, 5.0, 4), TypeError, "target_words: expected an integer, got 5.0"),
         (lambda: Reencoder(5, 5, 4, 0), ValueError, "num_layers: expected at least 1, got 0"),
         (lambda: Reencoder(5, 5, 4, entry="last"), ValueError, "entry: expected one of first, every"),
-        (lambda: Reencoder(5, 5, 4, dropout=1.0), ValueError, "dropout: expected a probability"),
-        (lambda: Reencoder(5, 5, 4, side_dropout=-1), ValueError, "side_dropout: expected a prob"),
-        (lambda: AttentionTranslator(5, 5, 4, dropout=-1), ValueError, "dropout: expected a prob"),
+        (lambda: Reencoder(5, 5, 4, dropout=1.0), ValueError, "dropout: expected at least 0"),
+        (lambda: Reencoder(5, 5, 4, side_dropout=-1), ValueError, "side_dropout: expected at least 0"),
+        (lambda: AttentionTranslator(5, 5, 4, dropout=-1), ValueError, "dropout: expected at least 0"),
         (
             lambda: AttentionTranslator(5, 5, 4, depth_gates=True),
             ValueError,

@@ -1,9 +1,13 @@
 """Checks at the door: each names the argument, what was expected and what was given."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from inspect import signature
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from gridlstm.ranges import check_number
 
 __all__ = [
     "autocast_dtype",
@@ -12,7 +16,7 @@ __all__ = [
     "check_forget_bias",
     "check_kind",
     "check_lengths",
-    "check_number",
+    "check_options",
     "check_positive",
     "check_tensor",
 ]
@@ -24,7 +28,7 @@ def check_positive(name: str, value: int) -> None:
     """Checks that an argument is an integer of at least 1.
 
     Raises:
-        TypeError: if it is no integer.
+        TypeError: if it is not an integer.
         ValueError: if it is below 1.
 
     >>> check_positive("hidden_size", 0)
@@ -33,38 +37,25 @@ def check_positive(name: str, value: int) -> None:
     """
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name}: expected an integer, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name}: expected at least 1, got {value}")
-
-
-def check_number(name: str, value: float) -> None:
-    """Checks that an argument is a number.
-
-    Raises:
-        TypeError: if it is not.
-    """
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name}: expected a number, got {value!r}")
+    check_number(name, value, least=1)
 
 
 def check_dropout(value: float, name: str = "dropout") -> None:
     """Checks the probability with which values are dropped.
 
     Raises:
-        TypeError: if it is no number.
-        ValueError: if it is no probability, or 1: nothing would be left.
+        TypeError: if it is not a number.
+        ValueError: if it is not a probability, or 1: nothing would be left.
     """
-    check_number(name, value)
-    if not 0 <= value < 1:
-        raise ValueError(f"{name}: expected a probability of at least 0 and below 1, got {value}")
+    check_number(name, value, least=0, below=1)
 
 
 def check_forget_bias(forget_bias: float | None, bias: bool) -> None:
     """Checks what the bias of the forget gates is to start from; ``None`` stands for the default.
 
     Raises:
-        TypeError: if it is no number.
-        ValueError: if it is given although there are no biases.
+        TypeError: if it is not a number.
+        ValueError: if it is not finite, or given although there are no biases.
     """
     if forget_bias is not None:
         check_number("forget_bias", forget_bias)
@@ -80,6 +71,35 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     """
     if value not in choices:
         raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
+
+
+def check_options(network: nn.Module, given: Iterable[str], known: Iterable[str] = ()) -> None:
+    """Refuses unknown keyword arguments in the name of the class that was called.
+
+    Args:
+        network: what is being made.
+        given: the names of the keyword arguments that its signature does not have.
+        known: those of them that it hands on.
+
+    Raises:
+        TypeError: if one is unknown. It says what to do instead of an argument of ``torch.nn.LSTM``.
+    """
+    known = list(known)
+    for name in given:
+        if name in known:
+            continue
+        kind, parameters = type(network).__name__, signature(type(network)).parameters
+        if name == "bidirectional":
+            how = "with reverse=True" if "reverse" in parameters else "over the flipped sequences"
+            instead = f"not supported; run a second network {how} and concatenate the outputs"
+        elif name == "proj_size":
+            instead = "not supported; put a torch.nn.Linear after the network"
+        else:
+            named = [key for key, found in parameters.items() if found.kind != found.VAR_KEYWORD]
+            close = get_close_matches(name, [*named, *known], 1)
+            hint = f"did you mean {close[0]}?" if close else f"expected {', '.join([*named, *known])}"
+            instead = f"unknown; {hint}"
+        raise TypeError(f"{kind}: argument {name} is {instead}")
 
 
 def check_tensor(name: str, tensor: Tensor, shape: Sequence[int | str], like: Tensor) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from gridlstm.checks import check_positive
 
-__all__ = ["Dim", "Transfer", "check_dims", "check_transfer"]
+__all__ = ["Dim", "Transfer", "check_dims", "impure"]
 
 Transfer = Callable[[Tensor], Tensor]
 """A transfer function, the α of Eq. 8: ``[..., hidden]`` to ``[..., hidden]``."""
@@ -36,12 +36,15 @@ class Dim:
     Raises:
         TypeError: if an argument is of the wrong type.
         ValueError: if a name is no identifier or that of an axis, a transform is unknown, a size is
-            not positive, an untied dimension has no size, or a callable holds parameters of its own.
+            not positive, an untied dimension has no size, or a callable holds parameters or buffers.
 
     Notes:
         A callable transform must be a pure function of its argument that treats the leading axes
         independently: the engines call it on any number of blocks at once, and again in the backward
-        pass. A ``torch.nn.Module`` serves as long as it has no parameters.
+        pass. A ``torch.nn.Module`` serves as long as it has neither parameters nor buffers and does
+        the same in training and evaluation mode. :class:`GridLSTM` tries a callable out and refuses
+        those that draw random numbers (``nn.Dropout``, ``nn.RReLU``), remember earlier calls, mix
+        vectors (batch normalization) or use parameters, which the grid would not train.
 
     >>> Dim("depth", size=18, priority=True)
     Dim('depth', size=18, priority=True)
@@ -74,11 +77,10 @@ class Dim:
                 f'dimension "{self.name}": transform: expected a string or a callable, '
                 f"got {self.transform!r}"
             )
-        elif isinstance(self.transform, nn.Module) and any(True for _ in self.transform.parameters()):
-            raise ValueError(
-                f'dimension "{self.name}": transform: expected a function without parameters, '
-                f"got {type(self.transform).__name__} with parameters of its own"
-            )
+        elif isinstance(self.transform, nn.Module):
+            for kind in ("parameters", "buffers"):
+                if any(True for _ in getattr(self.transform, kind)()):
+                    raise impure(self.name, self.transform, f"has {kind} of its own")
         for argument in ("tied", "priority", "reverse"):
             value = getattr(self, argument)
             if not isinstance(value, bool):
@@ -112,6 +114,15 @@ class Dim:
 def _shown(value: object) -> str:
     """A function by its name, anything else as it is written."""
     return value.__name__ if hasattr(value, "__name__") else repr(value)
+
+
+def impure(name: str, transform: object, why: str) -> ValueError:
+    """The error for a transfer function that no engine can work with."""
+    shown = type(transform).__name__ if isinstance(transform, nn.Module) else _shown(transform)
+    return ValueError(
+        f'dimension "{name}": transform: expected a pure function of each vector, '
+        f"got {shown}, which {why}"
+    )
 
 
 _DEFAULTS = {name: field.default for name, field in Dim.__dataclass_fields__.items() if name != "name"}
@@ -150,33 +161,6 @@ def check_dims(dims: Sequence[Dim | str], hidden_size: int | None) -> tuple[Dim,
         if dim.shares_weights_with is not None:
             _check_sharing(dim, checked)
     return tuple(checked.values())
-
-
-def check_transfer(dim: Dim, weight: Tensor) -> None:
-    """Calls a transfer function once: an engine could not tell what is wrong with one.
-
-    Args:
-        dim: the dimension.
-        weight: its V (Eq. 8), for dtype and device.
-
-    Raises:
-        ValueError: if the function changes shapes or dtypes, or depends on more than its argument.
-    """
-    if isinstance(dim.transform, str):
-        return
-    x = weight.new_zeros(2, dim.hidden_size or 1)
-    y = dim.transform(x.clone())
-    given = (list(y.shape), y.dtype) if isinstance(y, Tensor) else type(y).__name__
-    if given != (list(x.shape), x.dtype):
-        raise ValueError(
-            f'dimension "{dim.name}": transform: expected a function that keeps shape and dtype, '
-            f"{list(x.shape)} and {x.dtype}, got {given}"
-        )
-    if y.requires_grad:
-        raise ValueError(
-            f'dimension "{dim.name}": transform: expected a function of its argument alone, got one '
-            f"that depends on a tensor with gradients"
-        )
 
 
 def _check_sharing(dim: Dim, dims: dict[str, Dim]) -> None:

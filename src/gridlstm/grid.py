@@ -10,12 +10,14 @@ from torch import Tensor, nn
 from gridlstm.block import Weights, draw_dropout, make_block
 from gridlstm.cell import GATES, Output
 from gridlstm.checks import check_choice, check_dropout, check_forget_bias
-from gridlstm.dim import Dim, check_dims, check_transfer
+from gridlstm.dim import Dim, check_dims
 from gridlstm.engines import ENGINES, Engine
 from gridlstm.engines.tracing import uncompiled
+from gridlstm.fixed import FixedArguments
 from gridlstm.geometry import make_plan
 from gridlstm.sides import check_sides, from_faces, make_mask, to_faces
 from gridlstm.state import State
+from gridlstm.transfer import check_transfer
 
 __all__ = ["GridLSTM", "GridOptions"]
 
@@ -36,7 +38,7 @@ class GridOptions(TypedDict, total=False):
     dtype: torch.dtype | None
 
 
-class GridLSTM(nn.Module):
+class GridLSTM(FixedArguments):
     r"""A grid of LSTM blocks in any number of dimensions (section 3).
 
     The block at each position concatenates the hidden vectors that reach it along all dimensions,
@@ -85,6 +87,8 @@ class GridLSTM(nn.Module):
           none another's.
         - Each phase of a block (ordinary, then priority dimensions) draws its own dropout.
         - Weights along an untied reversed dimension belong to positions, not to the order of travel.
+        - ``dropout``, ``engine`` and ``recompute`` can be set later; what the parameters and the block
+          were made from cannot.
 
     >>> grid = GridLSTM(["time", Dim("depth", size=3)], hidden_size=8)
     >>> x = torch.randn(2, 5, 8)
@@ -92,6 +96,8 @@ class GridLSTM(nn.Module):
     >>> out["depth"].hidden.shape, out["time"].memory.shape
     (torch.Size([2, 5, 8]), torch.Size([2, 3, 8]))
     """
+
+    fixed = frozenset(("dims", "hidden_size", "bias", "output", "forget_bias", "init", "block"))
 
     def __init__(
         self,

@@ -65,7 +65,7 @@ def draw_picture(run: RunDir, options: Plot) -> Figure:
         return _activations(network, test.images[int(given)], experiment)
     probabilities = classify(network, test.images, experiment)
     if options.kind == "confusion":
-        return draw_confusion(test.labels, probabilities.argmax(1), network.num_classes)
+        return draw_confusion(test.labels, probabilities.argmax(1), probabilities.shape[1])
     return draw_mistakes(test.images, test.labels, probabilities)
 
 

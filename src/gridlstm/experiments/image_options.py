@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
+from gridlstm.ranges import check_fields
 from gridlstm.training.settings import Training
 
 __all__ = ["IMAGES", "Images"]
@@ -56,13 +57,10 @@ class Images:
     measure: ClassVar[str] = "error"
 
     def __post_init__(self) -> None:
-        for name in ("layers", "hidden", "patch", "relu"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
-        if self.patch > SIDE:
-            raise ValueError(f"patch: expected at most {SIDE}, got {self.patch}")
-        if not 0 <= self.shift < SIDE:
-            raise ValueError(f"shift: expected 0 to {SIDE - 1}, got {self.shift}")
+        check_fields(self, "layers", "hidden", "relu", least=1)
+        check_fields(self, "patch", least=1, most=SIDE)
+        check_fields(self, "shift", least=0, below=SIDE)
+        check_fields(self, "forget_bias", optional=True)
         if self.network in SHRINKING and self.forget_bias is not None:
             raise ValueError(
                 f"forget_bias: expected None for {self.network}, which has no forget gates, "

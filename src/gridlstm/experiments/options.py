@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from gridlstm.experiments.image_options import IMAGES, Images
 from gridlstm.experiments.translation_options import TRANSLATION, Translation
+from gridlstm.ranges import check_fields
 from gridlstm.training.settings import Training
 
 __all__ = [
@@ -41,10 +42,9 @@ Deep = Literal["tied-grid", "untied-grid", "tied-tanh", "untied-tanh", "tied-rel
 
 
 def _check(experiment: object, names: tuple[str, ...], contents: int) -> None:
-    """Refuses impossible sizes, and tasks too small to hold anything out from."""
-    for name in names:
-        if getattr(experiment, name) < 1:
-            raise ValueError(f"{name}: expected at least 1, got {getattr(experiment, name)}")
+    """Refuses impossible numbers, and tasks too small to hold anything out from."""
+    check_fields(experiment, *names, least=1)
+    check_fields(experiment, "forget_bias")
     if contents < 81:
         raise ValueError(
             f"{names[0]}: expected a task of at least 81 different samples, got one of {contents}"
@@ -104,8 +104,7 @@ class Addition:
 
     def __post_init__(self) -> None:
         _check(self, ("digits", "layers", "hidden"), 81)
-        if self.pace is not None and self.pace < 1:
-            raise ValueError(f"pace: expected at least 1 or None, got {self.pace}")
+        check_fields(self, "pace", least=1, optional=True)
 
 
 @dataclass(frozen=True)

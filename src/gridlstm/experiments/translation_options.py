@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
+from gridlstm.ranges import check_fields
 from gridlstm.training.settings import Training
 
 __all__ = ["TRANSLATION", "Translation"]
@@ -64,13 +65,10 @@ class Translation:
     def __post_init__(self) -> None:
         for name in ("train", "valid", "test"):  # From a file they come as lists.
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name in ("longest", "validated", "layers", "hidden", "beam", "pairs"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name}: expected at least 1, got {value}")
-        for name in ("dropout", "side_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 0 and below 1, got {getattr(self, name)}")
+        check_fields(self, "longest", "validated", "layers", "hidden", "beam", least=1)
+        check_fields(self, "pairs", least=1, optional=True)
+        check_fields(self, "dropout", "side_dropout", least=0, below=1)
+        check_fields(self, "forget_bias")
         if self.side_dropout and self.network != "reencoder":
             raise ValueError(f"side_dropout: expected 0 for {self.network}, got {self.side_dropout}")
         if self.network == "depth-gated" and self.layers == 1:

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm.checks import check_dropout, check_number, check_positive
+from gridlstm.checks import check_dropout, check_positive
 from gridlstm.models.depth_gated import DepthGatedLSTM
 from gridlstm.models.hidden import HiddenLinear
 from gridlstm.models.translator import Progress, Translator
+from gridlstm.ranges import check_number
 from gridlstm.state import State
 
 __all__ = ["AttentionTranslator"]

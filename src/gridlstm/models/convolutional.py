@@ -5,7 +5,7 @@ from functools import partial
 from torch import Tensor, nn
 from typing_extensions import Unpack
 
-from gridlstm.checks import check_positive
+from gridlstm.checks import check_options, check_positive
 from gridlstm.models.image_network import ImageNetwork, ImageOptions
 from gridlstm.state import State
 
@@ -46,6 +46,7 @@ class ConvolutionalNetwork(ImageNetwork):
         patch_size: int = 2,
         **options: Unpack[ImageOptions],
     ) -> None:
+        check_options(self, options, ImageOptions.__annotations__)
         check_positive("num_layers", num_layers)
         super().__init__(
             image_size,

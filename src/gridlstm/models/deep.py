@@ -5,7 +5,7 @@ from typing import get_args
 from torch import Tensor, nn
 from typing_extensions import Unpack
 
-from gridlstm.checks import check_choice, check_positive, check_tensor
+from gridlstm.checks import check_choice, check_options, check_positive, check_tensor
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM, GridOptions
 from gridlstm.models.projection import Projection, Readout, read, read_size
@@ -28,7 +28,8 @@ class DeepGridLSTM(nn.Module):
         options: any further argument of :class:`GridLSTM`.
 
     Raises:
-        ValueError: if a size is not positive or an option is unknown.
+        TypeError: if an argument is unknown or of the wrong type.
+        ValueError: if a size is not positive or a choice is unknown.
 
     >>> import torch
     >>> net = DeepGridLSTM(20, 64, num_layers=12)
@@ -47,6 +48,7 @@ class DeepGridLSTM(nn.Module):
         **options: Unpack[GridOptions],
     ) -> None:
         super().__init__()
+        check_options(self, options, GridOptions.__annotations__)
         check_positive("input_size", input_size)
         check_positive("hidden_size", hidden_size)
         check_positive("num_layers", num_layers)

@@ -11,9 +11,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import Never
 
 from gridlstm.cell import expose
-from gridlstm.checks import check_choice, check_forget_bias
+from gridlstm.checks import check_choice, check_forget_bias, check_options
 from gridlstm.models.recurrent import Recurrent
 from gridlstm.state import State
 
@@ -64,7 +65,7 @@ class GatedFeedbackLSTM(Recurrent):
         output_size: the length of an output vector, ``hidden_size`` times the layers read.
 
     Raises:
-        TypeError: if an argument is of the wrong type.
+        TypeError: if an argument is unknown or of the wrong type.
         ValueError: if a size is not positive, a forget bias is given without ``bias``, or the readout
             is unknown.
 
@@ -88,7 +89,9 @@ class GatedFeedbackLSTM(Recurrent):
         forget_bias: float | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
+        **unknown: Never,
     ) -> None:
+        check_options(self, unknown)
         super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first)
         check_choice("readout", readout, get_args(Readout))
         check_forget_bias(forget_bias, bias)

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from gridlstm.checks import check_number
 from gridlstm.dim import Transfer
 from gridlstm.models.layers import Layers
+from gridlstm.ranges import check_number
 
 __all__ = ["Highway"]
 

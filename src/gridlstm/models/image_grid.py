@@ -3,6 +3,7 @@
 from torch import Tensor
 from typing_extensions import Unpack
 
+from gridlstm.checks import check_options
 from gridlstm.dim import Dim, Transfer
 from gridlstm.grid import GridLSTM, GridOptions
 from gridlstm.models.image_network import CORNERS, ImageNetwork, cut_patches
@@ -27,21 +28,23 @@ class ImageGridLSTM(ImageNetwork):
         hidden_size: the length of the hidden and memory vectors.
         num_layers: the number of sweeps.
         channels: values of a pixel.
-        num_classes: how many classes there are.
+        num_classes: how many classes there are; ``None`` for a backbone, which has no classifier and
+            gives what :meth:`features` gives.
         patch_size: pixels of a patch along each axis; divides height and width.
         depth: the transform along depth: ``"lstm"``, or one of the non-LSTM transforms of
             :class:`Dim`, as the paper's ``"relu"``. Without cells along depth, patches enter as
             hidden vectors only, and only these are read.
         tied: share one set of weights among the layers. Along rows and columns, weights are tied.
-        relu_size: units of the layer of ReLUs.
+        relu_size: units of the layer of ReLUs, which a backbone does not have. The paper has 4096, and
+            nearly all of its parameters there.
         options: any further argument of :class:`GridLSTM`.
 
     Variables:
         projection.linear.weight: ``[2 · hidden, channels · patch_size²]``, hidden vectors first; half
             of it without cells along depth.
         stack.grids.K: the :class:`GridLSTM` of layer K, with the dimensions row, column and depth.
-        relu.weight: ``[relu, rows · columns · feature_size]``.
-        scores.weight: ``[classes, relu]``.
+        relu.weight: ``[relu, rows · columns · feature_size]``; absent without classes.
+        scores.weight: ``[classes, relu]``; absent without classes.
 
     Attributes:
         feature_size: the length of a vector of :meth:`features`.
@@ -61,6 +64,9 @@ class ImageGridLSTM(ImageNetwork):
     >>> images = torch.rand(5, 1, 28, 20)
     >>> net(images).shape, net.features(images).shape
     (torch.Size([5, 10]), torch.Size([5, 7, 5, 16]))
+    >>> backbone = ImageGridLSTM((28, 20), 8, patch_size=4, num_classes=None)
+    >>> backbone(images).shape
+    torch.Size([5, 7, 5, 16])
     """
 
     def __init__(
@@ -70,13 +76,14 @@ class ImageGridLSTM(ImageNetwork):
         num_layers: int = 4,
         *,
         channels: int = 1,
-        num_classes: int = 10,
+        num_classes: int | None = 10,
         patch_size: int = 2,
         depth: str | Transfer = "lstm",
         tied: bool = False,
-        relu_size: int = 4096,
+        relu_size: int = 128,
         **options: Unpack[GridOptions],
     ) -> None:
+        check_options(self, options, GridOptions.__annotations__)
         if not isinstance(tied, bool):
             raise TypeError(f"tied: expected True or False, got {tied!r}")
         along_depth = Dim("depth", depth, size=1)

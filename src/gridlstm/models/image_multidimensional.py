@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 from typing_extensions import Unpack
 
+from gridlstm.checks import check_options
 from gridlstm.models.image_network import CORNERS, ImageNetwork, ImageOptions, cut_patches
 from gridlstm.models.multidimensional import MultidimensionalLSTM
 from gridlstm.state import State
@@ -52,6 +53,7 @@ class ImageMultidimensionalLSTM(ImageNetwork):
         forget_bias: float = -1.0,
         **options: Unpack[ImageOptions],
     ) -> None:
+        check_options(self, options, ImageOptions.__annotations__)
         super().__init__(
             image_size,
             hidden_size,

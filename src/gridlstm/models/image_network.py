@@ -36,7 +36,7 @@ class ImageOptions(TypedDict, total=False):
     """The arguments of :class:`ImageNetwork` that networks hand on to it."""
 
     channels: int
-    num_classes: int
+    num_classes: int | None
     relu_size: int
     device: torch.device | str | None
     dtype: torch.dtype | None
@@ -47,6 +47,7 @@ class ImageNetwork(nn.Module, ABC):
 
     A map has a vector at each of ``rows × columns`` positions. All of the last map's vectors are
     concatenated and classified; nothing is pooled on the way there but what a network pools itself.
+    Without classes the network is a backbone: it has no classifier, and its output is the last map.
 
     Args:
         image_size: height and width of an image, or one number for both.
@@ -56,14 +57,15 @@ class ImageNetwork(nn.Module, ABC):
         shrinks: whether every layer makes one position of such a patch, or only the first.
         parts: how many times ``hidden_size`` a vector of the last map is long.
         channels: values of a pixel.
-        num_classes: how many classes there are.
-        relu_size: units of the layer of ReLUs.
+        num_classes: how many classes there are; ``None`` for a backbone without a classifier.
+        relu_size: units of the layer of ReLUs, which a backbone does not have. The paper's networks
+            have 2048 or 4096, and most of their parameters there.
         device: where the parameters live.
         dtype: the dtype of the parameters.
 
     Variables:
-        relu.weight: ``[relu, rows · columns · features]``.
-        scores.weight: ``[classes, relu]``.
+        relu.weight: ``[relu, rows · columns · features]``; absent without classes.
+        scores.weight: ``[classes, relu]``; absent without classes.
 
     Attributes:
         feature_size: the length of a vector of :meth:`features`.
@@ -83,8 +85,8 @@ class ImageNetwork(nn.Module, ABC):
         shrinks: bool,
         parts: int,
         channels: int = 1,
-        num_classes: int = 10,
-        relu_size: int = 4096,
+        num_classes: int | None = 10,
+        relu_size: int = 128,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -94,7 +96,8 @@ class ImageNetwork(nn.Module, ABC):
         check_positive("num_layers", num_layers)
         check_positive("patch_size", patch_size)
         check_positive("channels", channels)
-        check_positive("num_classes", num_classes)
+        if num_classes is not None:
+            check_positive("num_classes", num_classes)
         check_positive("relu_size", relu_size)
         self.image_size = (height, width)
         self.hidden_size = hidden_size
@@ -106,10 +109,13 @@ class ImageNetwork(nn.Module, ABC):
         self.num_classes = num_classes
         self.relu_size = relu_size
         self._check_divided("image_size", height, width)
-        positions = (height // self.scale) * (width // self.scale)
-        self.relu = nn.Linear(positions * self.feature_size, relu_size, device=device, dtype=dtype)
-        self.scores = nn.Linear(relu_size, num_classes, device=device, dtype=dtype)
-        self._reset_classifier()
+        self.relu: nn.Linear | None = None
+        self.scores: nn.Linear | None = None
+        if num_classes is not None:
+            read = (height // self.scale) * (width // self.scale) * self.feature_size
+            self.relu = nn.Linear(read, relu_size, device=device, dtype=dtype)
+            self.scores = nn.Linear(relu_size, num_classes, device=device, dtype=dtype)
+            self._reset_classifier(self.relu, self.scores)
 
     @property
     def scale(self) -> int:
@@ -117,11 +123,11 @@ class ImageNetwork(nn.Module, ABC):
         return int(self.patch_size ** (self.num_layers if self.shrinks else 1))
 
     @torch.no_grad()
-    def _reset_classifier(self) -> None:
+    def _reset_classifier(self, relu: nn.Linear, scores: nn.Linear) -> None:
         """He-uniform weights before the ReLUs, Glorot-uniform ones after them; no biases."""
-        nn.init.kaiming_uniform_(self.relu.weight, nonlinearity="relu")
-        nn.init.xavier_uniform_(self.scores.weight)
-        for layer in (self.relu, self.scores):
+        nn.init.kaiming_uniform_(relu.weight, nonlinearity="relu")
+        nn.init.xavier_uniform_(scores.weight)
+        for layer in (relu, scores):
             layer.bias.zero_()
 
     @abstractmethod
@@ -143,12 +149,13 @@ class ImageNetwork(nn.Module, ABC):
             TypeError: if the images are no tensor or of another dtype than the parameters.
             ValueError: if their shape is wrong.
         """
-        check_tensor("images", images, ["batch", self.channels, "height", "width"], self.relu.weight)
+        like = next(self.parameters())
+        check_tensor("images", images, ["batch", self.channels, "height", "width"], like)
         self._check_divided("images", *images.shape[2:])
         return self.sweep(images)
 
     def features(self, images: Tensor) -> Tensor:
-        """The last layer's vectors, hidden and memory side by side: a backbone.
+        """The last layer's vectors, hidden and memory side by side.
 
         Args:
             images: as in :meth:`layers`, not necessarily of the size that is classified.
@@ -162,18 +169,21 @@ class ImageNetwork(nn.Module, ABC):
         return read(self.layers(images)[-1], "both")
 
     def forward(self, images: Tensor) -> Tensor:
-        """The scores of the classes, of which a softmax makes probabilities.
+        """The scores of the classes, of which a softmax makes probabilities; of a backbone, features.
 
         Args:
-            images: ``[batch, channels, *image_size]``.
+            images: ``[batch, channels, *image_size]``; of any size, as in :meth:`layers`, for a
+                backbone.
 
         Returns:
-            ``[batch, num_classes]``.
+            ``[batch, num_classes]``; of a backbone, what :meth:`features` gives.
 
         Raises:
             TypeError: if the images are no tensor or of another dtype than the parameters.
             ValueError: if their shape is wrong.
         """
+        if self.relu is None or self.scores is None:
+            return self.features(images)
         check_tensor("images", images, ["batch", self.channels, *self.image_size], self.relu.weight)
         scores: Tensor = self.scores(F.relu(self.relu(self.features(images).flatten(1))))
         return scores

@@ -18,13 +18,14 @@ from torch.nn import functional as F
 
 from gridlstm.cell import Output, expose
 from gridlstm.checks import check_choice, check_forget_bias, check_positive, check_tensor
+from gridlstm.fixed import FixedArguments
 from gridlstm.geometry import Plan, make_plan
 from gridlstm.state import State
 
 __all__ = ["MultidimensionalLSTM"]
 
 
-class MultidimensionalLSTM(nn.Module):
+class MultidimensionalLSTM(FixedArguments):
     r"""Multidimensional LSTM over an N-dimensional array, one or more layers of it (section 2.3).
 
     The block at each position reads the input there and what its N predecessors hand on, one along
@@ -76,6 +77,8 @@ class MultidimensionalLSTM(nn.Module):
     >>> net(torch.randn(5, 14, 14, 3)).hidden.shape
     torch.Size([5, 14, 14, 8])
     """
+
+    fixed = frozenset(("num_dims", "num_layers", "directions", "bias", "forget_bias", "output"))
 
     def __init__(
         self,

@@ -6,8 +6,9 @@ from math import sqrt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import Never
 
-from gridlstm.checks import check_positive
+from gridlstm.checks import check_options, check_positive
 from gridlstm.models.recurrent import Recurrent
 from gridlstm.state import State
 
@@ -43,7 +44,7 @@ class MultiplicativeRNN(Recurrent):
         num_layers: 1; a state is ``[1, batch, hidden]`` and has no memory.
 
     Raises:
-        TypeError: if an argument is of the wrong type.
+        TypeError: if an argument is unknown or of the wrong type.
         ValueError: if a size is not positive.
 
     Notes:
@@ -67,7 +68,9 @@ class MultiplicativeRNN(Recurrent):
         batch_first: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
+        **unknown: Never,
     ) -> None:
+        check_options(self, unknown)
         super().__init__(input_size, hidden_size, 1, batch_first=batch_first)
         self.factor_size = hidden_size if factor_size is None else factor_size
         check_positive("factor_size", self.factor_size)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import Unpack
 
-from gridlstm.checks import check_choice, check_dropout, check_positive
+from gridlstm.checks import check_choice, check_dropout, check_options, check_positive
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM, GridOptions
 from gridlstm.models.projection import read
@@ -93,6 +93,7 @@ class Reencoder(Translator):
         **options: Unpack[GridOptions],
     ) -> None:
         super().__init__(source_words, target_words)
+        check_options(self, options, GridOptions.__annotations__)
         check_positive("hidden_size", hidden_size)
         check_positive("num_layers", num_layers)
         check_choice("entry", entry, get_args(Entry))

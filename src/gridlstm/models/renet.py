@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 from torch import Tensor, nn
 from typing_extensions import Unpack
 
-from gridlstm.checks import check_choice
+from gridlstm.checks import check_choice, check_options
 from gridlstm.models.image_network import ImageNetwork, ImageOptions, cut_patches
 from gridlstm.state import State
 
@@ -57,6 +57,7 @@ class ReNet(ImageNetwork):
         unit: Unit = "gru",
         **options: Unpack[ImageOptions],
     ) -> None:
+        check_options(self, options, ImageOptions.__annotations__)
         check_choice("unit", unit, get_args(Unit))
         super().__init__(
             image_size,

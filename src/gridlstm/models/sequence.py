@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from typing_extensions import Unpack
 
-from gridlstm.checks import check_choice, check_lengths, check_positive, check_tensor
+from gridlstm.checks import check_choice, check_lengths, check_options, check_positive, check_tensor
 from gridlstm.dim import Dim, Transfer
 from gridlstm.grid import GridLSTM, GridOptions
 from gridlstm.models.projection import Projection, Readout, read, read_size
@@ -44,7 +44,8 @@ class SequenceGridLSTM(nn.Module):
         output_size: the length of an element of the output.
 
     Raises:
-        ValueError: if a size is not positive or an option is unknown.
+        TypeError: if an argument is unknown or of the wrong type.
+        ValueError: if a size is not positive or a choice is unknown.
 
     >>> net = SequenceGridLSTM(5, 8, num_layers=3)
     >>> output, (h, m) = net(torch.zeros(7, 2, 5))
@@ -69,6 +70,7 @@ class SequenceGridLSTM(nn.Module):
         **options: Unpack[GridOptions],
     ) -> None:
         super().__init__()
+        check_options(self, options, GridOptions.__annotations__)
         check_positive("input_size", input_size)
         check_positive("hidden_size", hidden_size)
         check_positive("num_layers", num_layers)
@@ -122,7 +124,9 @@ class SequenceGridLSTM(nn.Module):
 
         Returns:
             The output, laid out as ``x`` and zero beyond the lengths, and the state that leaves along
-            time, to be handed to the next call.
+            time, to be handed to the next call. A ``PackedSequence`` keeps its order: row k of the
+            output's ``data`` belongs to row k of the input's. States are in the order of the
+            sequences before they were packed, as in ``torch.nn.LSTM``.
 
         Raises:
             TypeError: if ``x`` is not of the parameters' dtype, or the state no pair of tensors.
@@ -148,10 +152,12 @@ class SequenceGridLSTM(nn.Module):
         if state is not None:
             sides["time"] = _swap(self._check_state(state, side.hidden.shape[0]))
         out = self.grid(sides, lengths=None if lengths is None else {"time": lengths})
-        output = read(out["depth"].map(lambda t: t[..., : self.hidden_size]), self.readout)
+        # Time first, as the grid lays it out: contiguous without a copy unless depth is wider.
+        leaving = _swap(out["depth"]).map(lambda t: t[..., : self.hidden_size])
+        output = read(leaving, self.readout).contiguous()
         if beyond is not None:
-            output = output.masked_fill(beyond, 0)
-        return output if self.batch_first else output.transpose(0, 1), _swap(out["time"])
+            output = output.masked_fill(beyond.transpose(0, 1), 0)
+        return output.transpose(0, 1) if self.batch_first else output, _swap(out["time"])
 
     def _check_state(self, state: tuple[Tensor, Tensor | None], batch: int | None) -> State:
         """The state as a side of the grid; ``batch`` is ``None`` for a single sequence."""
@@ -187,10 +193,12 @@ class SequenceGridLSTM(nn.Module):
     ) -> tuple[PackedSequence, State]:
         padded, lengths = pad_packed_sequence(x, batch_first=self.batch_first)
         output, out = self(padded, state, lengths=lengths)
-        packed = pack_padded_sequence(
-            output, lengths, batch_first=self.batch_first, enforce_sorted=False
-        )
-        return packed, out
+        # In the order of ``x``: to sort again would permute sequences of equal length.
+        if x.sorted_indices is not None:
+            output = output.index_select(0 if self.batch_first else 1, x.sorted_indices)
+            lengths = lengths[x.sorted_indices.to(lengths.device)]
+        packed = pack_padded_sequence(output, lengths, batch_first=self.batch_first)
+        return x._replace(data=packed.data), out
 
 
 def _swap(state: State) -> State:

@@ -6,8 +6,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from typing_extensions import Never
 
-from gridlstm.checks import check_forget_bias, check_lengths, check_positive
+from gridlstm.checks import check_forget_bias, check_lengths, check_options, check_positive
 from gridlstm.models.recurrent import check_state, time_first
 from gridlstm.state import State
 
@@ -47,7 +48,7 @@ class StackedLSTM(nn.Module):
         output_size: the length of an output vector, ``hidden_size``.
 
     Raises:
-        TypeError: if an argument is of the wrong type.
+        TypeError: if an argument is unknown or of the wrong type.
         ValueError: if a size is not positive, or a forget bias is given without ``bias``.
 
     Notes:
@@ -75,7 +76,9 @@ class StackedLSTM(nn.Module):
         batch_first: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
+        **unknown: Never,
     ) -> None:
+        check_options(self, unknown)
         super().__init__()
         check_positive("input_size", input_size)
         check_positive("hidden_size", hidden_size)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from gridlstm.ranges import check_fields
+
 __all__ = ["Training"]
 
 
@@ -38,19 +40,9 @@ class Training:
     """Of initial weights and of data: the same seed gives the same run, bit for bit."""
 
     def __post_init__(self) -> None:
-        for name in ("batch", "samples", "evaluate_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
-        for name in ("rate", "checkpoint_minutes"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name}: expected more than 0, got {getattr(self, name)}")
-        for name in ("minutes", "clip"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name}: expected more than 0 or None, got {value}")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum: expected at least 0 and less than 1, got {self.momentum}")
-        if self.warmup < 0:
-            raise ValueError(f"warmup: expected at least 0, got {self.warmup}")
-        if not 0 <= self.seed < 2**31:
-            raise ValueError(f"seed: expected 0 to {2**31 - 1}, got {self.seed}")
+        check_fields(self, "batch", "samples", "evaluate_every", least=1)
+        check_fields(self, "rate", "checkpoint_minutes", above=0)
+        check_fields(self, "minutes", "clip", above=0, optional=True)
+        check_fields(self, "momentum", least=0, below=1)
+        check_fields(self, "warmup", least=0)
+        check_fields(self, "seed", least=0, most=2**31 - 1)

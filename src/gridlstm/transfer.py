@@ -1,0 +1,116 @@
+"""Transfer functions given as callables: which ones every engine can work with."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from gridlstm.dim import Dim, Transfer, impure
+
+__all__ = ["check_transfer"]
+
+
+def check_transfer(dim: Dim, weight: Tensor) -> None:
+    """Calls a transfer function a few times: an engine could not tell what is wrong with one.
+
+    An engine calls it on any number of vectors at once, and again in the backward pass, whose gradients
+    are right only if it is a pure function of each vector.
+
+    Args:
+        dim: the dimension.
+        weight: its V (Eq. 8), for dtype and device.
+
+    Raises:
+        ValueError: if the function fails, changes shapes or dtypes, draws random numbers, remembers
+            earlier calls, mixes vectors, or depends on parameters or on the mode of a module.
+    """
+    if isinstance(dim.transform, str):
+        return
+    d = dim.hidden_size or 1
+    device = "cpu" if weight.is_meta else weight.device
+    # Where a grid is made under ``no_grad``, parameters that the function uses would not show.
+    with torch.inference_mode(False), torch.enable_grad():
+        x = torch.linspace(-3, 3, 2 * d, dtype=weight.dtype, device=device).view(2, d)
+        y = _call(dim, x)
+        if y.requires_grad:
+            raise impure(dim.name, dim.transform, "depends on a tensor with gradients")
+        if type(y) is Tensor:  # The tensors of FakeTensorMode have no values to compare.
+            with _training(dim.transform, True):
+                _check_pure(dim, x)
+                y = _call(dim, x)
+            with _training(dim.transform, False):
+                if not _same(_call(dim, x), y):
+                    raise impure(dim.name, dim.transform, "differs in training and evaluation mode")
+
+
+def _check_pure(dim: Dim, x: Tensor) -> None:
+    generator = _generator(x)
+    first = _call(dim, x)
+    if not torch.equal(_generator(x), generator):
+        raise impure(dim.name, dim.transform, "draws random numbers")
+    y, other = first.clone(), 5 - 3 * x
+    _call(dim, other)
+    if not _same(first, y):
+        raise impure(dim.name, dim.transform, "overwrites what an earlier call returned")
+    if not _same(_call(dim, x), y):
+        raise impure(dim.name, dim.transform, "gives something else when called again")
+    if not all(_same(*pair) for pair in _regroup(dim, x, other, y)):
+        raise impure(dim.name, dim.transform, "mixes vectors, or depends on how many there are")
+
+
+def _regroup(dim: Dim, x: Tensor, other: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """The same vectors beside others, alone, and along other axes: what comes out, and what should."""
+    yield _call(dim, torch.stack((x[0], other[1])))[0], y[0]
+    yield _call(dim, torch.stack((other[0], x[1])))[1], y[1]
+    yield _call(dim, x[:1]), y[:1]
+    yield _call(dim, x.unsqueeze(0)), y.unsqueeze(0)
+    yield _call(dim, x.unsqueeze(1)), y.unsqueeze(1)
+
+
+def _call(dim: Dim, x: Tensor) -> Tensor:
+    assert not isinstance(dim.transform, str), "a callable"
+    where = f'dimension "{dim.name}": transform: '
+    try:
+        y = dim.transform(x.clone())  # It may work in place.
+    except Exception as error:
+        found = f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"{where}expected a function of vectors {list(x.shape)}, got {found}"
+        ) from error
+    given = (list(y.shape), y.dtype) if isinstance(y, Tensor) else type(y).__name__
+    if given != (list(x.shape), x.dtype):
+        raise ValueError(
+            f"{where}expected a function that keeps shape and dtype, {list(x.shape)} and {x.dtype}, "
+            f"got {given}"
+        )
+    return y
+
+
+def _same(given: Tensor, expected: Tensor) -> bool:
+    """Equal to rounding, which differs a little with the number of vectors."""
+    a, b = (t.detach().cpu().double() for t in (given, expected))
+    largest = b[b.isfinite()].abs().max().item() if b.isfinite().any() else 0.0
+    tolerance = 16 * torch.finfo(expected.dtype).eps * largest
+    return torch.allclose(a, b, rtol=0, atol=tolerance, equal_nan=True)
+
+
+def _generator(like: Tensor) -> Tensor:
+    """The state of the device's generator of random numbers."""
+    source = torch if like.device.type == "cpu" else torch.get_device_module(like.device)
+    state: Tensor = source.get_rng_state()
+    return state
+
+
+@contextmanager
+def _training(transfer: str | Transfer, mode: bool) -> Iterator[None]:
+    """Puts a module into training mode, or takes it out of it, for a while."""
+    modules = list(transfer.modules()) if isinstance(transfer, nn.Module) else []
+    before = [module.training for module in modules]
+    try:
+        for module in modules:
+            module.training = mode
+        yield
+    finally:
+        for module, was in zip(modules, before, strict=True):
+            module.training = was
