@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-from torch import Tensor
-
 from gridlstm.cells.base import Cell, Direct
 from gridlstm.cells.connection import CONNECTIONS, Connection, Transfer
 from gridlstm.cells.gru import GRU
@@ -11,6 +9,7 @@ from gridlstm.cells.lstm import LSTM, Output, PeepholeLSTM
 
 __all__ = [
     "CELLS",
+    "CONNECTIONS",
     "GRU",
     "LSTM",
     "Cell",
@@ -25,13 +24,15 @@ __all__ = [
 CELLS: dict[str, Callable[[Output], Cell]] = {
     "lstm": LSTM,
     "peephole": PeepholeLSTM,
-    "gru": lambda output: GRU(),
-    **{name: lambda output, cell=cell: cell for name, cell in CONNECTIONS.items()},
+    "gru": lambda _: GRU(),
+    "identity": lambda _: CONNECTIONS["identity"],
+    "tanh": lambda _: CONNECTIONS["tanh"],
+    "relu": lambda _: CONNECTIONS["relu"],
 }
 """Cells by name, given how a memory is read."""
 
 
-def make_cell(transform: "str | Cell | Callable[[Tensor], Tensor]", output: Output) -> Cell:
+def make_cell(transform: str | Cell | Transfer, output: Output = "paper") -> Cell:
     """The cell that a dimension's ``transform`` stands for."""
     if isinstance(transform, Cell):
         return transform

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gridlstm.cells.base import Cell, Direct
+from gridlstm.cells.low import keep_sigmoid, keep_tanh, recall_sigmoid, recall_tanh
 from gridlstm.state import State
 
 __all__ = ["GRU"]
@@ -22,9 +23,9 @@ class GRU(Cell):
         g_n &= \tanh(W_n H_{others} + g_r ⊙ W_n h) \\
         h'  &= (1 - g_z) ⊙ g_n + g_z ⊙ h
 
-    The dimension's own hidden vector is its state: what ``torch.nn.GRU`` calls its input are here the
-    hidden vectors of the other dimensions. A weight has the matrices of r, z and n, in this order. A bias
-    has one vector more: that of ``W_n h``, inside the reset gate, comes last.
+    The dimension's own hidden vector is its state; what ``torch.nn.GRU`` calls its input are here the
+    hidden vectors of the other dimensions. A weight has the matrices of r, z and n, in this order. A
+    bias has one vector more: that of ``W_n h``, inside the reset gate, comes last.
     """
 
     name = "gru"
@@ -81,6 +82,17 @@ class GRU(Cell):
         return torch.cat((weight[..., : 2 * d, :], n.masked_fill(mine, 0), n.masked_fill(~mine, 0)), -2)
 
     def reset_bias_(self, bias: Tensor, forget_bias: float) -> None:
-        """Zero, but for the update gate: where it is 1 the old vector is kept, so it starts as a forget gate."""
+        """Zero, but for the update gate, which keeps the old vector as a forget gate does."""
         bias.zero_()
         bias.chunk(4, -1)[1].fill_(forget_bias)
+
+    def keep(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
+        """Two sigmoids, a hyperbolic tangent, and a part that is any number."""
+        g_r, g_z, g_n, own = gates.chunk(4, -1)
+        sigmoid = (keep_sigmoid(g, dtype) for g in (g_r, g_z))
+        return torch.cat((*sigmoid, keep_tanh(g_n, dtype), own), -1)
+
+    def recall(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
+        """The gates that :meth:`keep` was given."""
+        g_r, g_z, g_n, own = kept.chunk(4, -1)
+        return torch.cat((recall_sigmoid(g_r), recall_sigmoid(g_z), recall_tanh(g_n, dtype), own), -1)

@@ -11,14 +11,23 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gridlstm.cells.base import Cell, Direct
+from gridlstm.cells.low import keep_sigmoid, keep_tanh, recall_sigmoid, recall_tanh
 from gridlstm.state import State
 
-__all__ = ["LSTM", "Output", "PeepholeLSTM"]
+__all__ = ["GATES", "LSTM", "Output", "PeepholeLSTM", "read_memory"]
 
 Output = Literal["paper", "standard"]
 """``"paper"``: ``h' = tanh(g_o ⊙ m')`` (Eq. 1). ``"standard"``: ``h' = g_o ⊙ tanh(m')``."""
 
-_SCALE = {torch.bfloat16: 2.0**64, torch.float16: 2.0**16}
+GATES = ("u", "f", "o", "c")
+"""The order of the gates among the rows of a weight matrix; the first three are sigmoid."""
+
+
+def read_memory(
+    g_o: Float[Tensor, "*rows d"], m: Float[Tensor, "*rows d"], output: Output
+) -> Float[Tensor, "*rows d"]:
+    """What the output gate lets out of a memory: the hidden vector."""
+    return torch.tanh(g_o * m) if output == "paper" else g_o * torch.tanh(m)
 
 
 class LSTM(Cell):
@@ -51,11 +60,7 @@ class LSTM(Cell):
         m = g_f.sigmoid() * old.memory + g_u.sigmoid() * g_c.tanh()
         if peephole is not None:
             g_o = g_o + p_o * m
-        return State(self._read(g_o.sigmoid(), m), m)
-
-    def _read(self, g_o: Tensor, m: Tensor) -> Tensor:
-        """What the output gate lets out of a memory: the hidden vector."""
-        return torch.tanh(g_o * m) if self.output == "paper" else g_o * torch.tanh(m)
+        return State(read_memory(g_o.sigmoid(), m, self.output), m)
 
     def forward_(
         self, gates: Float[Tensor, "*rows gates"], old: State, peephole: Tensor | None
@@ -71,7 +76,7 @@ class LSTM(Cell):
         m = torch.addcmul(g_f * old.memory, g_u, g_c.tanh_())
         if peephole is not None:
             g_o.addcmul_(p_o, m)
-        return State(self._read(g_o.sigmoid_(), m), m)
+        return State(read_memory(g_o.sigmoid_(), m, self.output), m)
 
     def backward_(
         self,
@@ -116,26 +121,19 @@ class LSTM(Cell):
         bias.chunk(4, -1)[1].fill_(forget_bias)
 
     def keep(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
-        """Gates in a form in which their slopes keep their precision, too.
-
-        A sigmoid gate g becomes g - 1 where that is closer to 0. A content gate c beyond a half becomes
-        its distance from 1 or -1 with the sign of c, scaled so that it can be told from c.
-        """
+        """Sigmoid gates and content gates, each in the form that suits it."""
         g, c = self._split(gates)
-        near = (g - 1).clamp(max=-torch.finfo(dtype).tiny)
-        far = ((1 - c.abs()) * _SCALE[dtype]).clamp(min=1).copysign(c)
-        return torch.cat([torch.where(g < 0.5, g, near), torch.where(c.abs() < 0.5, c, far)], -1)
+        return torch.cat((keep_sigmoid(g, dtype), keep_tanh(c, dtype)), -1)
 
     def recall(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
         """The gates that :meth:`keep` was given."""
         g, c = self._split(kept)
-        far = (1 - c.abs() / _SCALE[dtype]).copysign(c)
-        return torch.cat([torch.where(g < 0, 1 + g, g), torch.where(c.abs() < 1, c, far)], -1)
+        return torch.cat((recall_sigmoid(g), recall_tanh(c, dtype)), -1)
 
-    def _split(self, gates: Tensor) -> tuple[Tensor, ...]:
+    def _split(self, gates: Tensor) -> tuple[Tensor, Tensor]:
         """The sigmoid gates and the content gates."""
         d = gates.shape[-1] // 4
-        return gates.split([3 * d, d], -1)
+        return gates[..., : 3 * d], gates[..., 3 * d :]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(output={self.output!r})"

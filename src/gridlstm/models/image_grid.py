@@ -3,8 +3,9 @@
 from torch import Tensor
 from typing_extensions import Unpack
 
+from gridlstm.cells import Cell, Transfer
 from gridlstm.checks import check_options
-from gridlstm.dim import Dim, Transfer
+from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM, GridOptions
 from gridlstm.models.image_network import CORNERS, ImageNetwork, cut_patches
 from gridlstm.models.projection import Projection
@@ -78,7 +79,7 @@ class ImageGridLSTM(ImageNetwork):
         channels: int = 1,
         num_classes: int | None = 10,
         patch_size: int = 2,
-        depth: str | Transfer = "lstm",
+        depth: str | Cell | Transfer = "lstm",
         tied: bool = False,
         relu_size: int = 128,
         **options: Unpack[GridOptions],

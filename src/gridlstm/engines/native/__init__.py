@@ -1,5 +1,5 @@
 """The pointwise work of a step as a small C kernel, compiled on the machine that uses it."""
 
-from gridlstm.engines.native.pointwise import NativePointwise, native, supports
+from gridlstm.engines.native.pointwise import NativePointwise, native, reasons_against
 
-__all__ = ["NativePointwise", "native", "supports"]
+__all__ = ["NativePointwise", "native", "reasons_against"]
