@@ -1,42 +1,26 @@
 """The Grid LSTM as a module: parameters, checks at the door, and a call of an engine."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Literal, NoReturn, TypedDict, get_args, overload
+from typing import Literal, NoReturn, get_args, overload
 
 import torch
 from torch import Tensor, nn
 
 from gridlstm.block import Weights, draw_dropout, make_block
 from gridlstm.cells import Output
-from gridlstm.checks import autocast_dtype, check_choice, check_dropout, check_forget_bias
+from gridlstm.checks import check_choice, check_dropout, check_forget_bias
 from gridlstm.dim import Dim, check_dims
-from gridlstm.engines import ENGINES, Engine
-from gridlstm.engines.native import reasons_against
+from gridlstm.engines import ENGINES, Engine, explain
 from gridlstm.engines.tracing import uncompiled
 from gridlstm.fixed import FixedArguments
 from gridlstm.geometry import make_plan
+from gridlstm.options import Init
 from gridlstm.sides import check_sides, from_faces, make_mask, to_faces
 from gridlstm.state import State
-from gridlstm.transfer import check_cell, check_transfer
+from gridlstm.transfer import check_transform
 
-__all__ = ["GridLSTM", "GridOptions"]
-
-Init = Callable[[Tensor], object]
-
-
-class GridOptions(TypedDict, total=False):
-    """The arguments of :class:`GridLSTM` that networks made of grids hand on to it."""
-
-    bias: bool
-    output: Output
-    forget_bias: float | None
-    init: Init
-    dropout: float
-    engine: Engine
-    recompute: bool
-    device: torch.device | str | None
-    dtype: torch.dtype | None
+__all__ = ["GridLSTM"]
 
 
 class GridLSTM(FixedArguments):
@@ -154,8 +138,7 @@ class GridLSTM(FixedArguments):
                 self.register_parameter(f"{kind}_{dim.name}", nn.Parameter(values))
         self.reset_parameters()
         for dim in self.dims:
-            check_transfer(dim, self.weights_of(dim.name)[0])
-            check_cell(dim, self.weights_of(dim.name)[0])
+            check_transform(dim, self.weights_of(dim.name)[0])
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
@@ -294,21 +277,21 @@ class GridLSTM(FixedArguments):
 
     def phase_weights(self) -> list[Weights]:
         """The weights of each phase, the rows of its dimensions one below the other."""
-        phases = []
-        for phase in self.block.phases:
-            found: dict[str, list[Tensor]] = {"weight": [], "bias": [], "peephole": []}
-            for i in phase:
-                transform, owner = self.block.transforms[i], self._owner(self.dims[i].name)
-                for kind, parts in found.items():
-                    part = getattr(self, f"{kind}_{owner}", None)
-                    if part is not None:
-                        expand = transform.cell.expand
-                        parts.append(expand(part, transform.hidden) if kind == "weight" else part)
-            weight = torch.cat(found["weight"], -2)
-            vectors = (torch.cat(v, -1) if v else None for v in (found["bias"], found["peephole"]))
-            bias, peephole = (None if v is None else v.view(-1, v.shape[-1]) for v in vectors)
-            phases.append(Weights(weight.view(-1, *weight.shape[-2:]), bias, peephole))
-        return phases
+        return [self._weights(phase) for phase in self.block.phases]
+
+    def _weights(self, phase: Sequence[int]) -> Weights:
+        parts: dict[str, list[Tensor]] = {"weight": [], "bias": [], "peephole": []}
+        for i in phase:
+            owner, transform = self._owner(self.dims[i].name), self.block.transforms[i]
+            for kind, found in parts.items():
+                part: Tensor | None = getattr(self, f"{kind}_{owner}", None)
+                if part is not None:
+                    own = transform.hidden
+                    found.append(transform.cell.expand(part, own) if kind == "weight" else part)
+        weight = torch.cat(parts["weight"], -2)
+        vectors = (torch.cat(v, -1) if v else None for v in (parts["bias"], parts["peephole"]))
+        bias, peephole = (None if v is None else v.view(-1, v.shape[-1]) for v in vectors)
+        return Weights(weight.view(-1, *weight.shape[-2:]), bias, peephole)
 
     def explain(self) -> str:
         """Which engine and backend a call with these parameters would run on now, and why not others.
@@ -316,12 +299,7 @@ class GridLSTM(FixedArguments):
         >>> print(GridLSTM(["depth"], 4, engine="reference").explain())
         engine: reference, as asked for
         """
-        if self.engine == "reference":
-            return "engine: reference, as asked for"
-        like = self.weights_of(self.dims[0].name)[0]
-        reasons = reasons_against(self.block, like, autocast_dtype(like) or like.dtype)
-        lines = ["engine: wavefront", f"pointwise work: {'PyTorch' if reasons else 'compiled kernel'}"]
-        return "\n".join([*lines, *(f"  not the compiled kernel: {reason}" for reason in reasons)])
+        return explain(self.engine, self.block, self.weights_of(self.dims[0].name)[0])
 
     def extra_repr(self) -> str:
         """The arguments that differ from their defaults."""

@@ -10,23 +10,26 @@ from gridlstm.cells import Cell, Transfer
 from gridlstm.dim import Dim, impure
 from gridlstm.state import State
 
-__all__ = ["check_cell", "check_transfer"]
+__all__ = ["check_transform"]
 
 
-def check_transfer(dim: Dim, weight: Tensor) -> None:
-    """Calls a transfer function a few times: an engine could not tell what is wrong with one.
+def check_transform(dim: Dim, weight: Tensor) -> None:
+    """Tries out a function or a cell from outside: an engine could not tell what is wrong with one.
 
-    An engine calls it on any number of vectors at once, and again in the backward pass, whose gradients
-    are right only if it is a pure function of each vector.
+    An engine calls a function on any number of vectors at once, and again in the backward pass, whose
+    gradients are right only if it is a pure function of each vector.
 
     Args:
         dim: the dimension.
         weight: its V (Eq. 8), for dtype and device.
 
     Raises:
-        ValueError: if the function fails, changes shapes or dtypes, draws random numbers, remembers
-            earlier calls, mixes vectors, or depends on parameters or on the mode of a module.
+        ValueError: if a cell gives vectors of another shape; if a function fails, changes shapes or
+            dtypes, draws random numbers, remembers earlier calls, mixes vectors, or depends on
+            parameters or on the mode of a module.
     """
+    if isinstance(dim.transform, Cell):
+        _check_cell(dim, dim.transform, weight)
     if isinstance(dim.transform, str | Cell):
         return
     d = dim.hidden_size or 1
@@ -46,15 +49,7 @@ def check_transfer(dim: Dim, weight: Tensor) -> None:
                     raise impure(dim.name, dim.transform, "differs in training and evaluation mode")
 
 
-def check_cell(dim: Dim, weight: Tensor) -> None:
-    """Calls a cell from outside once, on two vectors.
-
-    Raises:
-        ValueError: if what it gives is not of the shape and dtype of its dimension's vectors.
-    """
-    cell = dim.transform
-    if not isinstance(cell, Cell):
-        return
+def _check_cell(dim: Dim, cell: Cell, weight: Tensor) -> None:
     d, dtype = dim.hidden_size or 1, weight.dtype
     device = "cpu" if weight.is_meta else weight.device
     rows, vectors, peephole = (
