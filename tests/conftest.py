@@ -10,7 +10,7 @@ from jaxtyping import install_import_hook
 # Before anything of the package is imported: the annotations of all that lies behind the door are
 # checked at every call. The door has checks of its own, which tests of bad input must reach.
 install_import_hook(
-    ["gridlstm.cell", "gridlstm.block", "gridlstm.geometry", "gridlstm.engines"], "beartype.beartype"
+    ["gridlstm.cells", "gridlstm.block", "gridlstm.geometry", "gridlstm.engines"], "beartype.beartype"
 )
 
 import pytest

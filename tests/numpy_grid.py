@@ -43,26 +43,61 @@ def lstm(H: Array, m: Array, W: Array, b: Array, output: str) -> Pair:
     return new_h, new_m
 
 
-def transform(dim: Dim, H: Array, m: Array, W: Array, b: Array, output: str) -> Pair:
+def peephole(H: Array, m: Array, W: Array, b: Array, p: Array, output: str) -> Pair:
+    """Eq. 1 with diagonal weights from the memory to three gates."""
+    W_u, W_f, W_o, W_c = np.split(W, 4)
+    b_u, b_f, b_o, b_c = np.split(b, 4)
+    p_u, p_f, p_o = np.split(p, 3)
+    g_u = sigmoid(W_u @ H + b_u + p_u * m)
+    g_f = sigmoid(W_f @ H + b_f + p_f * m)
+    new_m = g_f * m + g_u * np.tanh(W_c @ H + b_c)
+    g_o = sigmoid(W_o @ H + b_o + p_o * new_m)
+    new_h = np.tanh(g_o * new_m) if output == "paper" else g_o * np.tanh(new_m)
+    return new_h, new_m
+
+
+def gru(H: Array, h: Array, own: slice, W: Array, b: Array) -> Array:
+    """The equations in the documentation of ``torch.nn.GRU``; what is not its own is its input."""
+    W_r, W_z, W_n = np.split(W, 3)
+    b_r, b_z, b_in, b_hn = np.split(b, 4)
+    r = sigmoid(W_r @ H + b_r)
+    z = sigmoid(W_z @ H + b_z)
+    from_own = W_n[:, own] @ H[own]
+    n = np.tanh(W_n @ H - from_own + b_in + r * (from_own + b_hn))
+    return (1 - z) * n + z * h
+
+
+def transform(
+    dims: Sequence[Dim], i: int, H: Array, old: Pair, weights: tuple[Array, ...], output: str
+) -> Pair:
     """One dimension's part of a block: a line of Eq. 6, or Eq. 8."""
-    return (
-        lstm(H, m, W, b, output) if dim.transform == "lstm" else (TRANSFER[dim.transform](W @ H + b), m)
-    )
+    (h, m), (W, b, p), kind = old, weights, dims[i].transform
+    if kind == "lstm":
+        return lstm(H, m, W, b, output)
+    if kind == "peephole":
+        return peephole(H, m, W, b, p, output)
+    if kind == "gru":
+        first = sum(dim.hidden_size for dim in dims[:i])
+        return gru(H, h, slice(first, first + len(h)), W, b), m
+    return TRANSFER[kind](W @ H + b), m
 
 
 def block(
-    dims: Sequence[Dim], weights: Sequence[Pair], arriving: Sequence[Pair], output: str
+    dims: Sequence[Dim],
+    weights: Sequence[tuple[Array, ...]],
+    arriving: Sequence[Pair],
+    output: str,
 ) -> list[Pair]:
-    """One block: N pairs ``(h, m)`` and N pairs ``(W, b)`` to N new pairs ``(h', m')``."""
+    """One block: N pairs ``(h, m)`` and N triples ``(W, b, p)`` to N new pairs ``(h', m')``."""
     leaving = list(arriving)
     H = np.concatenate([h for h, _ in arriving])  # Eq. 5
     for i, dim in enumerate(dims):  # Eq. 6
         if not dim.priority:
-            leaving[i] = transform(dim, H, arriving[i][1], *weights[i], output)
+            leaving[i] = transform(dims, i, H, arriving[i], weights[i], output)
     H = np.concatenate([h for h, _ in leaving])  # Eq. 7
     for i, dim in enumerate(dims):
         if dim.priority:
-            leaving[i] = transform(dim, H, arriving[i][1], *weights[i], output)
+            leaving[i] = transform(dims, i, H, arriving[i], weights[i], output)
     return leaving
 
 
@@ -78,11 +113,14 @@ def run(
     parameters = {name: value.detach().numpy() for name, value in grid.named_parameters()}
     batch = len(sides[dims[0].name].hidden)
 
-    def weights_of(dim: Dim, position: Sequence[int]) -> Pair:
+    def weights_of(dim: Dim, position: Sequence[int]) -> tuple[Array, ...]:
         owner = dim.shares_weights_with or dim.name
         untied = tuple(x for x, other in zip(position, dims, strict=True) if not other.tied)
         W = parameters[f"weight_{owner}"][untied]
-        return W, parameters[f"bias_{owner}"][untied] if grid.bias else np.zeros(len(W))
+        zeros = np.zeros(4 * dim.hidden_size if dim.transform == "gru" else len(W))
+        b = parameters[f"bias_{owner}"][untied] if grid.bias else zeros
+        p = parameters.get(f"peephole_{owner}")
+        return W, b, zeros if p is None else p[untied]
 
     def is_real(sample: int, position: Sequence[int]) -> bool:
         inside = [

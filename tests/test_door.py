@@ -143,8 +143,7 @@ def test_sides_that_disagree_on_a_size() -> None:
 def test_memory_without_cells() -> None:
     with refuses(
         ValueError,
-        'side "depth": expected no memory because the dimension has no LSTM cells '
-        "(transform 'relu'), got one",
+        "side \"depth\": expected no memory because the dimension has none (transform 'relu'), got one",
     ):
         make_grid(transform="relu")({"depth": State(X, X)})
 
@@ -257,15 +256,15 @@ DIMS = {
         "name: expected no name of an axis of a side, got 'hidden'",
     ),
     "transform": (
-        lambda: Dim("depth", "gru"),
+        lambda: Dim("depth", "rnn"),
         ValueError,
-        'dimension "depth": transform: expected one of lstm, identity, tanh, relu or a callable, '
-        "got 'gru'",
+        'dimension "depth": transform: expected one of lstm, peephole, gru, identity, tanh, relu, '
+        "a callable or a Cell, got 'rnn'",
     ),
     "transform is no function": (
         lambda: Dim("depth", None),
         TypeError,
-        'dimension "depth": transform: expected a string or a callable, got None',
+        'dimension "depth": transform: expected a string, a callable or a Cell, got None',
     ),
     "transform with parameters": (
         lambda: Dim("depth", nn.PReLU()),
@@ -449,7 +448,9 @@ def test_options_of_the_wrong_type(options: dict, message: str) -> None:
 def test_dimensions_of_the_wrong_type() -> None:
     with pytest.raises(TypeError, match=r'^dimension "a": tied: expected True or False, got 3$'):
         Dim("a", tied=3)
-    with pytest.raises(TypeError, match=r'^dimension "a": transform: expected a string or a callable'):
+    with pytest.raises(
+        TypeError, match=r'^dimension "a": transform: expected a string, a callable or a'
+    ):
         Dim("a", torch.nn.ReLU)
     with pytest.raises(ValueError, match=r"expected None in a grid of one dimension, got 'b'$"):
         GridLSTM([Dim("b", shares_weights_with="b")], 4)

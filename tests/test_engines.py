@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gridlstm import Dim, GridLSTM, State
+from gridlstm.cells import Cell
 from gridlstm.engines.native import native
 
 FLOAT64 = {"rtol": 1e-9, "atol": 1e-11}
@@ -87,6 +88,23 @@ def check(case: Case, **tolerance: float) -> None:
             torch.testing.assert_close(got, want, **(tolerance or FLOAT64))
 
 
+class Minimal(Cell):
+    """A cell in one method, which reads everything that a cell can: the engines do the rest."""
+
+    name = "minimal"
+    gates = 2
+    has_memory = True
+    reads_hidden = True
+    peepholes = 1
+
+    def forward(self, preactivation: Tensor, old: State, peephole: Tensor | None) -> State:
+        gate, content = preactivation.chunk(2, -1)
+        memory = torch.lerp(content.tanh(), old.memory, torch.sigmoid(gate + peephole * old.memory))
+        return State(0.5 * old.hidden + memory.sin(), memory)
+
+
+TRANSFORMS = ["lstm", "lstm", "peephole", "gru", "identity", "tanh", "relu", torch.sin, Minimal()]
+
 time, depth = Dim("time"), Dim("depth")
 CASES = {
     "one block": Case((Dim("depth", size=1),), (1,)),
@@ -116,6 +134,22 @@ CASES = {
     "tanh and relu": Case((Dim("a", "tanh"), Dim("b", "relu"), Dim("c")), (2, 3, 2)),
     "callable": Case((time, Dim("depth", torch.nn.functional.softplus)), (4, 3)),
     "callable over the vector": Case((time, Dim("depth", torch.nn.Softmax(-1))), (4, 3)),
+    "GRU": Case((Dim("time", "gru"), Dim("depth", "gru")), (4, 3)),
+    "GRU, untied, priority, dropout": Case(
+        (Dim("time", "gru"), Dim("depth", "gru", size=3, tied=False, priority=True)),
+        (4, 3),
+        options={"dropout": 0.3},
+        mask=True,
+    ),
+    "GRU, shared": Case((Dim("time", "gru"), Dim("depth", "gru", shares_weights_with="time")), (4, 3)),
+    "peepholes": Case((Dim("time", "peephole"), depth), (4, 3)),
+    "peepholes, untied, priority, standard": Case(
+        (Dim("time", "peephole"), Dim("depth", "peephole", size=3, tied=False, priority=True)),
+        (4, 3),
+        options={"output": "standard", "dropout": 0.3},
+        mask=True,
+    ),
+    "a cell of one's own": Case((Dim("time", Minimal()), Dim("depth", "gru")), (4, 3), mask=True),
     "no memory at all": Case((Dim("a", "tanh"), Dim("b", "tanh")), (3, 4)),
     "hidden sizes": Case((Dim("a", hidden_size=2), Dim("b", hidden_size=5), Dim("c")), (2, 3, 2)),
     "shared": Case((time, Dim("depth", shares_weights_with="time")), (4, 3)),
@@ -185,7 +219,21 @@ def cases(draw: st.DrawFn) -> Case:
     for name, size in zip(names, sizes, strict=True):
         dim = Dim(
             name,
-            draw(st.sampled_from(["lstm", "lstm", "lstm", "identity", "tanh", "relu", torch.sin])),
+            draw(
+                st.sampled_from(
+                    [
+                        "lstm",
+                        "lstm",
+                        "peephole",
+                        "gru",
+                        "identity",
+                        "tanh",
+                        "relu",
+                        torch.sin,
+                        Minimal(),
+                    ]
+                )
+            ),
             size=size,
             tied=draw(st.booleans()),
             priority=draw(st.booleans()),

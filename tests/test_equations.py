@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from gridlstm import Dim, GridLSTM
-from gridlstm.cell import lstm
+from gridlstm import Dim, GridLSTM, State
+from gridlstm.cells import LSTM
 
 from . import numpy_grid
 
@@ -104,6 +104,25 @@ CASES = {
         2,
         standard,
     ),
+    "GRU": Case([Dim("x", "gru", size=4)], (4,)),
+    "GRU without biases": Case([Dim("x", "gru"), Dim("y", "gru")], (3, 4), options=no_bias),
+    "GRU along three, priority, untied": Case(
+        [Dim("x", "gru"), Dim("y", "gru", priority=True), Dim("z", "gru", size=2, tied=False)],
+        (3, 3, 2),
+    ),
+    "GRU shares weights": Case([Dim("x", "gru"), Dim("y", "gru", shares_weights_with="x")], (3, 4)),
+    "peepholes": Case([Dim("x", "peephole", size=4)], (4,)),
+    "peepholes, standard, untied": Case(
+        [Dim("x", "peephole"), Dim("y", "peephole", size=3, tied=False)], (4, 3), options=standard
+    ),
+    "peepholes share weights": Case(
+        [Dim("x", "peephole"), Dim("y", "peephole", shares_weights_with="x", priority=True)], (4, 3)
+    ),
+    "all cells, two hidden sizes, mask": Case(
+        [Dim("x", "gru"), Dim("y", "peephole", hidden_size=2), z, Dim("w", "tanh")],
+        (2, 3, 2, 2),
+        masked=True,
+    ),
     "lengths": Case([x, y], (4, 3), lengths={"x": [4, 1, 0]}),
     "lengths along both, reversed": Case(
         [Dim("x", reverse=True), Dim("y", size=3, tied=False)],
@@ -136,7 +155,8 @@ def test_grid_follows_the_equations(case: Case, engine: str) -> None:
 def test_lstm_by_hand(output: str) -> None:
     """One unit, numbers that can be followed: gates at ½ but for content, ``W H = (0, 0, 0, ln 3)``."""
     preactivation = torch.tensor([0, 0, 0, np.log(3)], dtype=torch.float64)
-    h, m = lstm(preactivation, torch.tensor([2.0], dtype=torch.float64), output)
+    old = State(torch.zeros(1), torch.tensor([2.0], dtype=torch.float64))
+    h, m = LSTM(output).forward(preactivation, old, None)
     assert m.item() == pytest.approx(0.5 * 2 + 0.5 * 0.8, rel=1e-12)
     expected = np.tanh(0.5 * 1.4) if output == "paper" else 0.5 * np.tanh(1.4)
     assert h.item() == pytest.approx(expected, rel=1e-12)

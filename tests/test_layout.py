@@ -39,10 +39,12 @@ PUBLIC = [
 # From the ground up: a module imports only from its own layer and those before it.
 LAYERS = [
     ["cache", "files", "pipes", "ranges", "checks", "fixed", "state", "geometry"],
+    ["cells"],
     ["dim"],
-    ["cell", "transfer"],
+    ["transfer"],
     ["block", "sides"],
     ["engines"],
+    ["options"],
     ["grid"],
     ["models"],
     ["provenance"],

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from gridlstm.cell import GATES, Activation, Output, lstm, make_activation
+from gridlstm.cells import Cell, Output, make_cell
 from gridlstm.dim import Dim
 from gridlstm.state import State
 
@@ -25,11 +25,13 @@ class Weights(NamedTuple):
     """The weights of one phase, one set for each combination of untied positions.
 
     ``weight`` is ``[sets, gates, H]``: the rows of all the phase's transforms, one below the other.
-    ``bias`` is ``[sets, gates]`` or ``None``.
+    ``bias`` is ``[sets, gates]`` or ``None``. ``peephole`` is ``[sets, P]``, the diagonal weights of
+    all the phase's transforms, or ``None`` if there are none.
     """
 
     weight: Tensor
     bias: Tensor | None
+    peephole: Tensor | None = None
 
 
 class Dropout(NamedTuple):
@@ -44,9 +46,10 @@ class Dropout(NamedTuple):
 
 @dataclass(frozen=True)
 class Transform:
-    """One dimension's transform: its phase, its columns in ``H``, in the memories and in the gates.
+    """One dimension's transform: its phase, its cell, and its columns.
 
-    ``activation`` and ``memory`` tell the two kinds apart: an LSTM has a memory and no activation.
+    Columns are those in ``H``, in the memories (``None`` for a cell without one), in the gates and in
+    the peepholes of its phase.
     """
 
     name: str
@@ -54,7 +57,8 @@ class Transform:
     hidden: slice
     memory: slice | None
     gates: slice
-    activation: Activation | None
+    peephole: slice
+    cell: Cell
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Block:
         hidden_size: the length of ``H``.
         memory_size: the length of all memories together.
         gate_sizes: for each phase, the number of preactivations.
-        output: how an LSTM reads its memory.
+        peephole_sizes: for each phase, the number of diagonal weights.
     """
 
     transforms: tuple[Transform, ...]
@@ -75,7 +79,7 @@ class Block:
     hidden_size: int
     memory_size: int
     gate_sizes: tuple[int, ...]
-    output: Output
+    peephole_sizes: tuple[int, ...]
 
     def width(self, dimension: int) -> int:
         """The length of a dimension's vectors."""
@@ -88,28 +92,32 @@ def make_block(dims: Sequence[Dim], output: Output) -> Block:
     ordinary = tuple(i for i, dim in enumerate(dims) if not dim.priority)
     priority = tuple(i for i, dim in enumerate(dims) if dim.priority)
     phases = tuple(phase for phase in (ordinary, priority) if phase)
-    gate_sizes = [0] * len(phases)
+    gate_sizes, peephole_sizes = [0] * len(phases), [0] * len(phases)
     transforms = []
     hidden = memory = 0
     for i, dim in enumerate(dims):
         d = dim.hidden_size
         assert d is not None, "filled in by check_dims"
         phase = next(p for p, members in enumerate(phases) if i in members)
-        rows = d * len(GATES) if dim.has_memory else d
+        cell = make_cell(dim.transform, output)
+        rows, peepholes = d * cell.rows, d * cell.peepholes
         transforms.append(
             Transform(
                 name=dim.name,
                 phase=phase,
                 hidden=slice(hidden, hidden + d),
-                memory=slice(memory, memory + d) if dim.has_memory else None,
+                memory=slice(memory, memory + d) if cell.has_memory else None,
                 gates=slice(gate_sizes[phase], gate_sizes[phase] + rows),
-                activation=None if dim.has_memory else make_activation(dim.transform),
+                peephole=slice(peephole_sizes[phase], peephole_sizes[phase] + peepholes),
+                cell=cell,
             )
         )
         hidden += d
-        memory += d if dim.has_memory else 0
+        memory += d if cell.has_memory else 0
         gate_sizes[phase] += rows
-    return Block(tuple(transforms), phases, hidden, memory, tuple(gate_sizes), output)
+        peephole_sizes[phase] += peepholes
+    sizes = tuple(gate_sizes), tuple(peephole_sizes)
+    return Block(tuple(transforms), phases, hidden, memory, *sizes)
 
 
 def draw_dropout(
@@ -125,7 +133,7 @@ def draw_dropout(
 
 def apply_block(
     block: Block,
-    weights: Sequence[tuple[Tensor, Tensor | None]],
+    weights: Sequence[Weights],
     incoming: Sequence[State],
     factor: Float[Tensor, "phases batch H"] | None = None,
 ) -> list[State]:
@@ -133,26 +141,23 @@ def apply_block(
 
     Args:
         block: the layout.
-        weights: for each phase, the weight ``[gates, H]`` and bias ``[gates]`` of this block.
+        weights: for each phase, those of this block, without the axis of sets.
         incoming: for each dimension, the incoming vectors.
         factor: what the hidden vectors are multiplied by when a phase reads them, for dropout.
     """
     outgoing = list(incoming)
-    for p, (phase, (weight, bias)) in enumerate(zip(block.phases, weights, strict=True)):
+    for p, (phase, own) in enumerate(zip(block.phases, weights, strict=True)):
         H = torch.cat([state.hidden for state in outgoing], -1)  # In a second phase: H' of Eq. 7.
         if factor is not None:
             H = H * factor[p]
         # Under autocast only the product is in low precision: states keep their type.
-        preactivation = F.linear(H, weight, bias).to(H.dtype)
-        new = {i: _transform(block, i, preactivation, incoming[i].memory) for i in phase}
-        outgoing = [new.get(i, state) for i, state in enumerate(outgoing)]
+        preactivation = F.linear(H, own.weight, own.bias).to(H.dtype)
+        outgoing = list(outgoing)
+        for i in phase:
+            transform = block.transforms[i]
+            peephole = own.peephole
+            if peephole is not None:  # Of some of the phase's cells.
+                peephole = peephole[transform.peephole] if transform.cell.peepholes else None
+            rows = preactivation[..., transform.gates]
+            outgoing[i] = transform.cell.forward(rows, incoming[i], peephole)
     return outgoing
-
-
-def _transform(block: Block, i: int, preactivation: Tensor, m: Tensor | None) -> State:
-    transform = block.transforms[i]
-    rows = preactivation[..., transform.gates]
-    if transform.activation is not None:
-        return State(transform.activation.forward(rows))
-    assert m is not None, "an LSTM dimension always has a memory here"
-    return State(*lstm(rows, m, block.output))

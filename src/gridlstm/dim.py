@@ -1,18 +1,14 @@
 """The description of one dimension of a grid."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from torch import Tensor, nn
+from torch import nn
 
+from gridlstm.cells import CELLS, Cell, Transfer, make_cell
 from gridlstm.checks import check_positive
 
-__all__ = ["Dim", "Transfer", "check_dims", "impure"]
-
-Transfer = Callable[[Tensor], Tensor]
-"""A transfer function, the α of Eq. 8: ``[..., hidden]`` to ``[..., hidden]``."""
-
-NAMED = ("lstm", "identity", "tanh", "relu")
+__all__ = ["Dim", "check_dims", "impure"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +17,10 @@ class Dim:
 
     Args:
         name: how sides, sizes and parameters are addressed; a Python identifier, unique in the grid.
-        transform: ``"lstm"`` puts LSTM cells along the dimension (Eq. 1). ``"identity"``, ``"tanh"``,
-            ``"relu"`` or a callable make it a non-LSTM dimension, ``h' = α(V H)`` (Eq. 8).
+        transform: ``"lstm"`` puts LSTM cells along the dimension (Eq. 1), ``"peephole"`` LSTM cells
+            with peepholes, ``"gru"`` gated recurrent units. ``"identity"``, ``"tanh"``, ``"relu"`` or a
+            callable make it a non-LSTM dimension, ``h' = α(V H)`` (Eq. 8). A :class:`Cell` of your own
+            serves as well.
         size: the number of blocks along the dimension; ``None`` takes it from the sides of each call.
         tied: share one set of weights *along* the dimension. An untied dimension has one set for each
             position and so needs a ``size``.
@@ -51,7 +49,7 @@ class Dim:
     """
 
     name: str
-    transform: str | Transfer = "lstm"
+    transform: str | Cell | Transfer = "lstm"
     size: int | None = None
     tied: bool = True
     priority: bool = False
@@ -67,14 +65,16 @@ class Dim:
         if self.name in ("batch", "hidden"):
             raise ValueError(f"name: expected no name of an axis of a side, got {self.name!r}")
         if isinstance(self.transform, str):
-            if self.transform not in NAMED:
+            if self.transform not in CELLS:
                 raise ValueError(
-                    f'dimension "{self.name}": transform: expected one of {", ".join(NAMED)} '
-                    f"or a callable, got {self.transform!r}"
+                    f'dimension "{self.name}": transform: expected one of {", ".join(CELLS)}, '
+                    f"a callable or a Cell, got {self.transform!r}"
                 )
-        elif not callable(self.transform) or isinstance(self.transform, type):
+        elif isinstance(self.transform, type) or not (
+            isinstance(self.transform, Cell) or callable(self.transform)
+        ):
             raise TypeError(
-                f'dimension "{self.name}": transform: expected a string or a callable, '
+                f'dimension "{self.name}": transform: expected a string, a callable or a Cell, '
                 f"got {self.transform!r}"
             )
         elif isinstance(self.transform, nn.Module):
@@ -99,8 +99,8 @@ class Dim:
 
     @property
     def has_memory(self) -> bool:
-        """Whether LSTM cells stand along this dimension."""
-        return self.transform == "lstm"
+        """Whether a memory vector travels along this dimension beside the hidden vector."""
+        return make_cell(self.transform).has_memory
 
     def __repr__(self) -> str:
         given = [repr(self.name)]

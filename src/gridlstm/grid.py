@@ -1,41 +1,26 @@
 """The Grid LSTM as a module: parameters, checks at the door, and a call of an engine."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Literal, NoReturn, TypedDict, get_args, overload
+from typing import Literal, NoReturn, get_args, overload
 
 import torch
 from torch import Tensor, nn
 
 from gridlstm.block import Weights, draw_dropout, make_block
-from gridlstm.cell import GATES, Output
+from gridlstm.cells import Output
 from gridlstm.checks import check_choice, check_dropout, check_forget_bias
 from gridlstm.dim import Dim, check_dims
-from gridlstm.engines import ENGINES, Engine
+from gridlstm.engines import ENGINES, Engine, explain
 from gridlstm.engines.tracing import uncompiled
 from gridlstm.fixed import FixedArguments
 from gridlstm.geometry import make_plan
+from gridlstm.options import Init
 from gridlstm.sides import check_sides, from_faces, make_mask, to_faces
 from gridlstm.state import State
-from gridlstm.transfer import check_transfer
+from gridlstm.transfer import check_transform
 
-__all__ = ["GridLSTM", "GridOptions"]
-
-Init = Callable[[Tensor], object]
-
-
-class GridOptions(TypedDict, total=False):
-    """The arguments of :class:`GridLSTM` that networks made of grids hand on to it."""
-
-    bias: bool
-    output: Output
-    forget_bias: float | None
-    init: Init
-    dropout: float
-    engine: Engine
-    recompute: bool
-    device: torch.device | str | None
-    dtype: torch.dtype | None
+__all__ = ["GridLSTM"]
 
 
 class GridLSTM(FixedArguments):
@@ -71,9 +56,11 @@ class GridLSTM(FixedArguments):
     Variables:
         weight_NAME: the weights of dimension NAME, ``[*untied sizes, gates · hidden, H]``: one leading
             axis for each untied dimension; ``gates`` is 4 for LSTM dimensions, in the order
-            ``u, f, o, c`` (Eq. 1), and 1 for others (the V of Eq. 8). Absent where a dimension
-            shares another's.
-        bias_NAME: the same without the last axis.
+            ``u, f, o, c`` (Eq. 1), 3 for GRU dimensions, in the order ``r, z, n``, and 1 for non-LSTM
+            dimensions (the V of Eq. 8). Absent where a dimension shares another's.
+        bias_NAME: the same without the last axis. A GRU's has one vector more, that of ``W_n h``.
+        peephole_NAME: the diagonal weights of an LSTM with peepholes, ``[*untied sizes, 3 · hidden]``,
+            in the order ``u, f, o``. They start from 0.
 
     Raises:
         TypeError: if an argument is of the wrong type.
@@ -142,38 +129,43 @@ class GridLSTM(FixedArguments):
         for dim, transform in zip(self.dims, self.block.transforms, strict=True):
             if dim.shares_weights_with is not None:
                 continue
-            rows = transform.gates.stop - transform.gates.start
-            weight = torch.empty(*untied, rows, self.block.hidden_size, device=device, dtype=dtype)
-            self.register_parameter(f"weight_{dim.name}", nn.Parameter(weight))
+            d, cell = dim.hidden_size or 0, transform.cell
+            shapes: dict[str, tuple[int, ...]] = {"weight": (d * cell.gates, self.block.hidden_size)}
             if bias:
-                self.register_parameter(
-                    f"bias_{dim.name}", nn.Parameter(torch.empty_like(weight[..., 0]))
-                )
+                shapes["bias"] = (d * cell.rows,)
+            if cell.peepholes:
+                shapes["peephole"] = (d * cell.peepholes,)
+            for kind, shape in shapes.items():
+                values = torch.empty(*untied, *shape, device=device, dtype=dtype)
+                self.register_parameter(f"{kind}_{dim.name}", nn.Parameter(values))
         self.reset_parameters()
         for dim in self.dims:
-            check_transfer(dim, self.weights_of(dim.name)[0])
+            check_transform(dim, self.weights_of(dim.name)[0])
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Draws the weights anew with ``init`` and sets the biases back."""
-        for dim in self.dims:
+        for dim, transform in zip(self.dims, self.block.transforms, strict=True):
             if dim.shares_weights_with is not None:
                 continue
             weight, bias = self.weights_of(dim.name)
-            gates = len(GATES) if dim.has_memory else 1
-            for matrix in weight.view(-1, weight.shape[-2] // gates, weight.shape[-1]):
+            for matrix in weight.view(-1, dim.hidden_size or 0, weight.shape[-1]):
                 self.init(matrix)
             if bias is not None:
-                bias.zero_()
-                if dim.has_memory and self.forget_bias is not None:
-                    bias.chunk(gates, -1)[GATES.index("f")].fill_(self.forget_bias)
+                transform.cell.reset_bias_(bias, self.forget_bias or 0.0)
+            if transform.cell.peepholes:
+                self.get_parameter(f"peephole_{dim.name}").zero_()
 
     def weights_of(self, name: str) -> tuple[nn.Parameter, nn.Parameter | None]:
         """The weight and bias that a dimension uses, be they its own or shared."""
+        owner = self._owner(name)
+        return getattr(self, f"weight_{owner}"), getattr(self, f"bias_{owner}", None)
+
+    def _owner(self, name: str) -> str:
+        """The dimension whose weights a dimension uses: itself, or the one it shares them with."""
         for dim in self.dims:
             if dim.name == name:
-                owner = dim.shares_weights_with or name
-                return getattr(self, f"weight_{owner}"), getattr(self, f"bias_{owner}", None)
+                return dim.shares_weights_with or name
         names = ", ".join(dim.name for dim in self.dims)
         raise ValueError(f"name: expected one of {names}, got {name!r}")
 
@@ -287,15 +279,29 @@ class GridLSTM(FixedArguments):
 
     def phase_weights(self) -> list[Weights]:
         """The weights of each phase, the rows of its dimensions one below the other."""
-        phases = []
-        for phase in self.block.phases:
-            weights, biases = zip(*(self.weights_of(self.dims[i].name) for i in phase), strict=True)
-            bias = (
-                torch.cat(biases, -1).view(-1, sum(b.shape[-1] for b in biases)) if self.bias else None
-            )
-            weight = torch.cat(weights, -2)
-            phases.append(Weights(weight.view(-1, *weight.shape[-2:]), bias))
-        return phases
+        return [self._weights(phase) for phase in self.block.phases]
+
+    def _weights(self, phase: Sequence[int]) -> Weights:
+        parts: dict[str, list[Tensor]] = {"weight": [], "bias": [], "peephole": []}
+        for i in phase:
+            owner, transform = self._owner(self.dims[i].name), self.block.transforms[i]
+            for kind, found in parts.items():
+                part: Tensor | None = getattr(self, f"{kind}_{owner}", None)
+                if part is not None:
+                    own = transform.hidden
+                    found.append(transform.cell.expand(part, own) if kind == "weight" else part)
+        weight = torch.cat(parts["weight"], -2)
+        vectors = (torch.cat(v, -1) if v else None for v in (parts["bias"], parts["peephole"]))
+        bias, peephole = (None if v is None else v.view(-1, v.shape[-1]) for v in vectors)
+        return Weights(weight.view(-1, *weight.shape[-2:]), bias, peephole)
+
+    def explain(self) -> str:
+        """Which engine and backend a call with these parameters would run on now, and why not others.
+
+        >>> print(GridLSTM(["depth"], 4, engine="reference").explain())
+        engine: reference, as asked for
+        """
+        return explain(self.engine, self.block, self.weights_of(self.dims[0].name)[0])
 
     def extra_repr(self) -> str:
         """The arguments that differ from their defaults."""

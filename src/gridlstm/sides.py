@@ -59,7 +59,7 @@ def check_sides(dims: Sequence[Dim], sides: Mapping[str, State], like: Tensor) -
             continue
         if not dim.has_memory:
             raise ValueError(
-                f'side "{name}": expected no memory because the dimension has no LSTM cells '
+                f'side "{name}": expected no memory because the dimension has none '
                 f"(transform {dim.transform!r}), got one"
             )
         if not isinstance(memory, Tensor):

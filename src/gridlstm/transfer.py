@@ -1,4 +1,4 @@
-"""Transfer functions given as callables: which ones every engine can work with."""
+"""Transfer functions and cells from outside: which ones every engine can work with."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,26 +6,31 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from gridlstm.dim import Dim, Transfer, impure
+from gridlstm.cells import Cell, Transfer
+from gridlstm.dim import Dim, impure
+from gridlstm.state import State
 
-__all__ = ["check_transfer"]
+__all__ = ["check_transform"]
 
 
-def check_transfer(dim: Dim, weight: Tensor) -> None:
-    """Calls a transfer function a few times: an engine could not tell what is wrong with one.
+def check_transform(dim: Dim, weight: Tensor) -> None:
+    """Tries out a function or a cell from outside: an engine could not tell what is wrong with one.
 
-    An engine calls it on any number of vectors at once, and again in the backward pass, whose gradients
-    are right only if it is a pure function of each vector.
+    An engine calls a function on any number of vectors at once, and again in the backward pass, whose
+    gradients are right only if it is a pure function of each vector.
 
     Args:
         dim: the dimension.
         weight: its V (Eq. 8), for dtype and device.
 
     Raises:
-        ValueError: if the function fails, changes shapes or dtypes, draws random numbers, remembers
-            earlier calls, mixes vectors, or depends on parameters or on the mode of a module.
+        ValueError: if a cell gives vectors of another shape; if a function fails, changes shapes or
+            dtypes, draws random numbers, remembers earlier calls, mixes vectors, or depends on
+            parameters or on the mode of a module.
     """
-    if isinstance(dim.transform, str):
+    if isinstance(dim.transform, Cell):
+        _check_cell(dim, dim.transform, weight)
+    if isinstance(dim.transform, str | Cell):
         return
     d = dim.hidden_size or 1
     device = "cpu" if weight.is_meta else weight.device
@@ -42,6 +47,24 @@ def check_transfer(dim: Dim, weight: Tensor) -> None:
             with _training(dim.transform, False):
                 if not _same(_call(dim, x), y):
                     raise impure(dim.name, dim.transform, "differs in training and evaluation mode")
+
+
+def _check_cell(dim: Dim, cell: Cell, weight: Tensor) -> None:
+    d, dtype = dim.hidden_size or 1, weight.dtype
+    device = "cpu" if weight.is_meta else weight.device
+    rows, vectors, peephole = (
+        torch.zeros(2, count * d, dtype=dtype, device=device)
+        for count in (cell.rows, 1, cell.peepholes)
+    )
+    old = State(vectors, vectors if cell.has_memory else None)
+    new = cell.forward(rows, old, peephole if cell.peepholes else None)
+    for name, got, want in zip(State._fields, new, old, strict=True):
+        given, expected = (None if t is None else (list(t.shape), t.dtype) for t in (got, want))
+        if given != expected:
+            raise ValueError(
+                f'dimension "{dim.name}": transform: expected {cell!r} to give {name} {expected}, '
+                f"got {given}"
+            )
 
 
 def _check_pure(dim: Dim, x: Tensor) -> None:
@@ -69,7 +92,7 @@ def _regroup(dim: Dim, x: Tensor, other: Tensor, y: Tensor) -> Iterator[tuple[Te
 
 
 def _call(dim: Dim, x: Tensor) -> Tensor:
-    assert not isinstance(dim.transform, str), "a callable"
+    assert not isinstance(dim.transform, str | Cell), "a callable"
     where = f'dimension "{dim.name}": transform: '
     try:
         y = dim.transform(x.clone())  # It may work in place.
@@ -103,7 +126,7 @@ def _generator(like: Tensor) -> Tensor:
 
 
 @contextmanager
-def _training(transfer: str | Transfer, mode: bool) -> Iterator[None]:
+def _training(transfer: str | Cell | Transfer, mode: bool) -> Iterator[None]:
     """Puts a module into training mode, or takes it out of it, for a while."""
     modules = list(transfer.modules()) if isinstance(transfer, nn.Module) else []
     before = [module.training for module in modules]

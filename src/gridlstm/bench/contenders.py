@@ -120,13 +120,14 @@ def _floor(case: Case) -> Work:
         with torch.no_grad():
             weights = grid.phase_weights()
         like, workspace = weights[0].weight, Workspace()
-        call = Call(grid.block, plan, case.batch, tuple(None for _ in weights), None, None, like.dtype)
+        none = (None,) * len(weights)
+        call = Call(grid.block, plan, case.batch, none, none, None, None, like.dtype)
         kept = ("all", "all") if case.train else ("two", "one")
         buffers = make_buffers(call, like, workspace, states=kept[0], gates=kept[1])  # type: ignore[arg-type]
         gradients = make_gradients(call, like, workspace)
         for rows in (buffers.hidden, *buffers.inputs, *buffers.gates):
             rows.data.normal_()
-        packed = [pack(weight, plan.blocks * case.batch) for weight, _ in weights]
+        packed = [pack(w.weight, plan.blocks * case.batch) for w in weights]
         sums = GradWeights([w._replace(bias=None) for w in weights], buffers)
         layers.append((plan, weights, packed, buffers, gradients, sums, workspace))
 
@@ -138,8 +139,8 @@ def _floor(case: Case) -> Work:
             if not case.train:
                 continue
             for s, step in reversed(list(enumerate(plan.steps))):
-                for p, (weight, _) in enumerate(weights):
-                    multiply(buffers.gates[p].at(s), weight, step, gradients.inputs[p].at(s))
+                for p, own in enumerate(weights):
+                    multiply(buffers.gates[p].at(s), own.weight, step, gradients.inputs[p].at(s))
             sums.add(0)
         return []
 

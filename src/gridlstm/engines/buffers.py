@@ -28,6 +28,7 @@ class Call:
         plan: which blocks run when.
         batch: the number of samples.
         biases: for each phase, ``[sets, gates]``, or ``None``.
+        peepholes: for each phase, the diagonal weights ``[sets, P]``, or ``None``.
         mask: which blocks are real, ``[blocks, batch]``, or ``None``.
         dropout: what is kept, ``[phases, blocks, batch, H]``, or ``None``.
         product: the type of the operands and results of matrix products; states keep their own.
@@ -37,6 +38,7 @@ class Call:
     plan: Plan
     batch: int
     biases: tuple[Tensor | None, ...]
+    peepholes: tuple[Tensor | None, ...]
     mask: Tensor | None
     dropout: Dropout | None
     product: torch.dtype
@@ -105,11 +107,14 @@ class Gradients:
         hidden: the gradients of the incoming hidden vectors.
         memory: the gradients of the incoming memory vectors.
         inputs: for each phase, the gradients of what it read. The first may be ``hidden`` itself.
+        peepholes: for each phase, the gradient of the diagonal weights so far, ``[sets, P]``; or
+            ``None``.
     """
 
     hidden: Rows
     memory: Rows
     inputs: Sequence[Rows]
+    peepholes: Sequence[Tensor | None]
 
 
 def make_buffers(
@@ -135,18 +140,20 @@ def make_buffers(
 
 
 def make_gradients(call: Call, like: Tensor, workspace: Workspace) -> Gradients:
-    """Takes the buffers of a backward pass from a workspace, uninitialised."""
+    """Takes the buffers of a backward pass from a workspace, uninitialised but for sums."""
 
     def rows(keep: Keep, columns: int, dtype: torch.dtype) -> Rows:
         return _rows(call, like, workspace, keep, columns, dtype)
 
     H, phases = call.block.hidden_size, len(call.block.phases)
     hidden = rows("two", H, like.dtype)
-    plain = call.dropout is None and call.product == like.dtype and phases == 1
+    direct = any(transform.cell.reads_hidden for transform in call.block.transforms)
+    plain = call.dropout is None and call.product == like.dtype and phases == 1 and not direct
     return Gradients(
         hidden=hidden,
         memory=rows("two", call.block.memory_size, like.dtype),
         inputs=[hidden if plain else rows("one", H, call.product) for _ in range(phases)],
+        peepholes=[None if p is None else torch.zeros_like(p) for p in call.peepholes],
     )
 
 

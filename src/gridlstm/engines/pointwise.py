@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from gridlstm.block import Transform
-from gridlstm.cell import GATES, lstm_, lstm_backward_
 from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.moves import Move, copy, make_moves
 from gridlstm.state import State, choose
@@ -76,10 +75,9 @@ class Pointwise:
             # Arithmetic is in the type of the states, whatever that of the products.
             rows = gates[..., transform.gates].to(old.hidden.dtype)
             self._add_bias(s, p, transform, rows)
-            new = self._transform_(transform, rows, old.memory)
+            new = transform.cell.forward_(rows, old, self._peephole(s, p, transform))
             if rows.dtype != gates.dtype:
-                shut = _shut(rows, gates.dtype) if transform.activation is None else rows
-                gates[..., transform.gates] = shut
+                gates[..., transform.gates] = transform.cell.keep(rows, gates.dtype)
             if real is not None:
                 new = choose(real, new, old)
             if not discard:
@@ -87,12 +85,6 @@ class Pointwise:
             if p + 1 < len(block.phases):
                 x = self.buffers.inputs[p + 1].at(s)
                 x[..., transform.hidden] = self._drop(s, p + 1, transform, new.hidden)
-
-    def _transform_(self, transform: Transform, rows: Tensor, m: Tensor | None) -> State:
-        if transform.activation is not None:
-            return State(transform.activation.forward(rows))
-        assert m is not None, "an LSTM dimension always has a memory here"
-        return State(*lstm_(rows, m, self.call.block.output))
 
     def _hand_on(self, s: int, i: int, new: State) -> None:
         if s + 1 < len(self.moves):
@@ -115,18 +107,20 @@ class Pointwise:
             if p + 1 < len(block.phases):
                 read = self.gradients.inputs[p + 1].at(s)[..., transform.hidden]
                 grad.hidden.add_(self._drop(s, p + 1, transform, read))
-            m, grad_m = (_rows(transform, pair, s).memory for pair in (self.buffers, self.gradients))
+            old, before = (_rows(transform, pair, s) for pair in (self.buffers, self.gradients))
             rows = gates[..., transform.gates].to(grad.hidden.dtype)
-            if transform.activation is not None:
-                rows = transform.activation.backward(rows, grad.hidden)
-            else:
-                assert m is not None, "an LSTM dimension always has a memory here"
-                assert grad_m is not None
+            if rows.dtype != gates.dtype:
+                rows = transform.cell.recall(rows, gates.dtype)
+            direct = transform.cell.backward_(rows, old, grad, self._peephole(s, p, transform))
+            if transform.cell.reads_hidden:
+                assert direct.hidden is not None, "the gradient of what it reads"
+                before.hidden.copy_(direct.hidden)  # In `finish`, that by way of H is added.
+            if before.memory is not None:
+                assert direct.memory is not None, "the gradient of what it reads"
                 assert grad.memory is not None
-                if rows.dtype != gates.dtype:
-                    rows = _open(rows, gates.dtype)
-                through = lstm_backward_(rows, m, grad.hidden, grad.memory, block.output)
-                grad_m.copy_(through if real is None else torch.where(real, through, grad.memory))
+                before.memory.copy_(_where(real, direct.memory, grad.memory))
+            if direct.peephole is not None:
+                self._add_peephole(s, p, transform, direct.peephole)
             gates[..., transform.gates] = rows if real is None else rows.masked_fill(~real, 0)
 
     def finish(self, s: int) -> None:
@@ -136,7 +130,8 @@ class Pointwise:
         for i, transform in enumerate(self.call.block.transforms):
             rows = _rows(transform, self.gradients, s)
             if self.gradients.inputs[0] is not self.gradients.hidden:
-                rows.hidden.zero_()
+                if not transform.cell.reads_hidden:
+                    rows.hidden.zero_()
                 for p in range(transform.phase + 1):
                     read = self.gradients.inputs[p].at(s)[..., transform.hidden]
                     rows.hidden.add_(self._drop(s, p, transform, read))
@@ -174,6 +169,26 @@ class Pointwise:
         kept = self.call.dropout.kept[p, self._blocks(s)][..., transform.hidden]
         return vectors * kept * self.call.dropout.scale
 
+    def _peephole(self, s: int, p: int, transform: Transform) -> Tensor | None:
+        """The diagonal weights of each block of a step, ``[blocks, batch, P]``, if the cell has any."""
+        peephole = self.call.peepholes[p]
+        if peephole is None or not transform.cell.peepholes:
+            return None
+        own = peephole[:, transform.peephole].index_select(0, self._sets(s))
+        return own.unsqueeze(1).expand(-1, self.call.batch, -1)
+
+    def _add_peephole(self, s: int, p: int, transform: Transform, grad: Tensor) -> None:
+        assert self.gradients is not None, "a backward pass has gradients"
+        total, real = self.gradients.peepholes[p], self._real(s)
+        assert total is not None, "the cell has peepholes"
+        own = grad if real is None else grad.masked_fill(~real, 0)
+        total[:, transform.peephole].index_add_(0, self._sets(s), own.sum(1))
+
+    def _sets(self, s: int) -> Tensor:
+        """The sets of weights that the blocks of a step use."""
+        sets = self.call.plan.weight_set[self._blocks(s)]
+        return torch.from_numpy(sets).to(self.buffers.hidden.data.device)
+
     def _add_bias(self, s: int, p: int, transform: Transform, rows: Tensor) -> None:
         bias = self.call.biases[p]
         if bias is not None:
@@ -187,29 +202,5 @@ def _rows(transform: Transform, pair: Buffers | Gradients, s: int) -> State:
     return State(pair.hidden.at(s)[..., transform.hidden], m)
 
 
-def _shut(gates: Tensor, dtype: torch.dtype) -> Tensor:
-    """The gates of an LSTM for low precision, so that their slopes keep their precision, too.
-
-    A sigmoid gate g becomes g - 1 where that is closer to 0. A content gate c beyond a half becomes its
-    distance from 1 or -1 with the sign of c, scaled so that it can be told from c.
-    """
-    g, c = _split(gates)
-    near = (g - 1).clamp(max=-torch.finfo(dtype).tiny)
-    far = ((1 - c.abs()) * _SCALE[dtype]).clamp(min=1).copysign(c)
-    return torch.cat([torch.where(g < 0.5, g, near), torch.where(c.abs() < 0.5, c, far)], -1)
-
-
-def _open(gates: Tensor, dtype: torch.dtype) -> Tensor:
-    """The gates that :func:`_shut` was given."""
-    g, c = _split(gates)
-    far = (1 - c.abs() / _SCALE[dtype]).copysign(c)
-    return torch.cat([torch.where(g < 0, 1 + g, g), torch.where(c.abs() < 1, c, far)], -1)
-
-
-_SCALE = {torch.bfloat16: 2.0**64, torch.float16: 2.0**16}
-
-
-def _split(gates: Tensor) -> tuple[Tensor, Tensor]:
-    """The sigmoid gates and the content gates."""
-    d = gates.shape[-1] // len(GATES)
-    return gates[..., :-d], gates[..., -d:]
+def _where(real: Tensor | None, new: Tensor, old: Tensor) -> Tensor:
+    return new if real is None else torch.where(real, new, old)

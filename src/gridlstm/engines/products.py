@@ -51,8 +51,8 @@ class GradWeights:
     def __init__(self, weights: Sequence[Weights], buffers: Buffers) -> None:
         self._buffers = buffers
         self._sums = [
-            Weights(_zeros(weight), None if bias is None else torch.zeros_like(bias))
-            for weight, bias in weights
+            Weights(_zeros(own.weight), None if own.bias is None else torch.zeros_like(own.bias))
+            for own in weights
         ]
 
     def add(self, s: int) -> None:

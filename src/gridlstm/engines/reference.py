@@ -56,7 +56,7 @@ def run(
         chosen = set_number(position, plan.sizes, plan.untied)
         leaving = apply_block(
             block,
-            [(w.weight[chosen], None if w.bias is None else w.bias[chosen]) for w in weights],
+            [_at(own, chosen) for own in weights],
             # Not even a NaN in what a masked block receives may reach the gradient of the weights.
             arriving if real is None else [choose(real, s, s.map(torch.zeros_like)) for s in arriving],
             None if dropout is None else dropout.kept[:, number].to(dtype) * dropout.scale,
@@ -73,6 +73,12 @@ def run(
         return outgoing, None
     by_dimension = zip(*blocks, strict=True)
     return outgoing, [_stack(states, zero) for states in by_dimension]
+
+
+def _at(weights: Weights, chosen: int) -> Weights:
+    """One set of the weights of a phase."""
+    vectors = (None if t is None else t[chosen] for t in weights[1:])
+    return Weights(weights.weight[chosen], *vectors)
 
 
 def _unbind(side: State) -> list[State]:

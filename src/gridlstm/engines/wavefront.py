@@ -20,7 +20,7 @@ from torch.autograd import forward_ad
 from gridlstm.block import Block, Dropout, Weights
 from gridlstm.checks import autocast_dtype
 from gridlstm.engines.buffers import Buffers, Call, Gradients, make_buffers, make_gradients
-from gridlstm.engines.native import NativePointwise, supports
+from gridlstm.engines.native import NativePointwise, reasons_against
 from gridlstm.engines.pointwise import Pointwise, Rim
 from gridlstm.engines.products import GradWeights, multiply, pack
 from gridlstm.engines.tracing import check_recording, check_transforms
@@ -59,13 +59,14 @@ def run(
         block,
         plan,
         batch=like.shape[1],
-        biases=tuple(None if w.bias is None else w.bias.detach() for w in weights),
+        biases=tuple(_detached([w.bias for w in weights])),
+        peepholes=tuple(_detached([w.peephole for w in weights])),
         mask=None if mask is None else mask[order],
         dropout=None if dropout is None else Dropout(dropout.kept[:, order], dropout.scale),
         product=low or like.dtype,
     )
     with torch.autocast(like.device.type, enabled=False) if low else nullcontext():
-        weights = [Weights(w.weight.to(call.product), w.bias) for w in weights]
+        weights = [w._replace(weight=w.weight.to(call.product)) for w in weights]
         tensors = _flatten([*weights, *incoming])
         if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
             raise RuntimeError(
@@ -74,13 +75,13 @@ def run(
         if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
             check_recording()
             flat = _Wavefront.apply(call, trace, recompute, *tensors)  # type: ignore[no-untyped-call]
-            states = _pairs(State, flat)
+            states = _grouped(State, flat)
         else:
             workspace = Workspace()
             buffers = make_buffers(call, like, workspace, states="two", gates="one")
             # Detached, so that a recorded graph has no gradients either, whoever runs it.
-            weights = _pairs(Weights, _detached(_flatten(weights)))
-            incoming = _pairs(State, _detached(_flatten(incoming)))
+            weights = _grouped(Weights, _detached(_flatten(weights)))
+            incoming = _grouped(State, _detached(_flatten(incoming)))
             states = _forward(call, weights, incoming, buffers, trace)
     if not trace:
         return states, None
@@ -93,8 +94,8 @@ class _Wavefront(torch.autograd.Function):
     def forward(
         ctx: Any, call: Call, trace: bool, recompute: bool, *tensors: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        split = 2 * len(call.block.phases)
-        weights, incoming = _pairs(Weights, tensors[:split]), _pairs(State, tensors[split:])
+        split = _weight_count(call)
+        weights, incoming = _grouped(Weights, tensors[:split]), _grouped(State, tensors[split:])
         ctx.set_materialize_grads(False)
         # The sides too: what a second derivative would depend on, and must not be changed in place.
         ctx.save_for_backward(*tensors)
@@ -114,11 +115,11 @@ class _Wavefront(torch.autograd.Function):
         check_transforms(grads)
         with ctx.lock:  # Threads may share a graph that is kept, and with it these buffers.
             saved = ctx.saved_tensors
-            weights = _pairs(Weights, saved[: 2 * len(ctx.call.block.phases)])
+            weights = _grouped(Weights, saved[: _weight_count(ctx.call)])
             # The gates are overwritten, also if this fails; should they be needed, they are made anew.
             spent, ctx.spent = ctx.spent, True
             with torch.no_grad():
-                found = _backward(ctx.call, weights, ctx.buffers, _pairs(State, grads), spent)
+                found = _backward(ctx.call, weights, ctx.buffers, _grouped(State, grads), spent)
             if not _graph_is_kept():
                 # As saved tensors are: the next call can have them, though the graph may live on.
                 del ctx.buffers, ctx.workspace
@@ -160,7 +161,7 @@ def _forward(
     outgoing = [_new_state(side, len(side.hidden)) for side in incoming]
     blocks = [_new_state(side, call.plan.blocks) for side in incoming] if trace else []
     pointwise = _pointwise(call, buffers, None, Rim(incoming, outgoing, blocks))
-    packed = [pack(weight, call.plan.blocks * call.batch) for weight, _ in weights]
+    packed = [pack(w.weight, call.plan.blocks * call.batch) for w in weights]
     for s in range(len(call.plan.steps)):
         pointwise.enter(s)
         _phases(call, packed, buffers, pointwise, s)
@@ -198,7 +199,7 @@ def _backward(
     ]
     pointwise = _pointwise(call, buffers, gradients, Rim(incoming, grads[:count], grads[count:]))
     grad_weights = GradWeights(weights, buffers)
-    packed = [pack(weight, call.plan.blocks * call.batch) for weight, _ in weights] if spent else []
+    packed = [pack(w.weight, call.plan.blocks * call.batch) for w in weights] if spent else []
     for s in reversed(range(len(call.plan.steps))):
         if spent:
             _phases(call, packed, buffers, pointwise, s, discard=True)
@@ -208,30 +209,36 @@ def _backward(
             multiply(grad, weights[p].weight, call.plan.steps[s], read)
         pointwise.finish(s)
         grad_weights.add(s)
-    return [*grad_weights.finish(), *incoming]
+    sums = zip(grad_weights.finish(), gradients.peepholes, strict=True)
+    return [*(own._replace(peephole=peephole) for own, peephole in sums), *incoming]
 
 
 def _pointwise(
     call: Call, buffers: Buffers, gradients: Gradients | None, rim: Rim
 ) -> Pointwise | NativePointwise:
-    kind = NativePointwise if supports(call, buffers.hidden.data) else Pointwise
-    return kind(call, buffers, gradients, rim)
+    against = reasons_against(call.block, buffers.hidden.data, call.product)
+    return (Pointwise if against else NativePointwise)(call, buffers, gradients, rim)
 
 
 def _new_state(like: State, rows: int) -> State:
     return like.map(lambda t: t.new_empty(rows, *t.shape[1:]))
 
 
-Pair = TypeVar("Pair", State, Weights)
+Group = TypeVar("Group", State, Weights)
 
 
-def _flatten(pairs: Sequence[State | Weights]) -> list[Tensor | None]:
-    return [tensor for pair in pairs for tensor in pair]
+def _flatten(groups: Sequence[State | Weights]) -> list[Tensor | None]:
+    return [tensor for group in groups for tensor in group]
+
+
+def _grouped(kind: type[Group], tensors: Sequence[Any]) -> list[Group]:
+    size = len(kind._fields)
+    return [kind(*tensors[i : i + size]) for i in range(0, len(tensors), size)]
+
+
+def _weight_count(call: Call) -> int:
+    return len(Weights._fields) * len(call.block.phases)
 
 
 def _detached(tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
     return [None if t is None else t.detach() for t in tensors]
-
-
-def _pairs(kind: type[Pair], tensors: Sequence[Any]) -> list[Pair]:
-    return [kind(*tensors[i : i + 2]) for i in range(0, len(tensors), 2)]

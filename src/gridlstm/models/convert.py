@@ -8,7 +8,7 @@ the new hidden vector of time up unchanged. The time transform's weights are PyT
 import torch
 from torch import Tensor, nn
 
-from gridlstm.cell import GATES
+from gridlstm.cells.lstm import GATES
 from gridlstm.models.sequence import SequenceGridLSTM
 
 __all__ = ["from_torch", "to_torch"]

@@ -7,8 +7,9 @@ from typing_extensions import Unpack
 
 from gridlstm.checks import check_choice, check_options, check_positive, check_tensor
 from gridlstm.dim import Dim
-from gridlstm.grid import GridLSTM, GridOptions
+from gridlstm.grid import GridLSTM
 from gridlstm.models.projection import Projection, Readout, read, read_size
+from gridlstm.options import GridOptions
 
 __all__ = ["DeepGridLSTM"]
 

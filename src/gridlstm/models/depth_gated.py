@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm.cell import GATES
+from gridlstm.cells.lstm import GATES
 from gridlstm.models.hidden import HiddenLinear
 from gridlstm.state import State, choose
 

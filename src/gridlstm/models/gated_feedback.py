@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import Never
 
-from gridlstm.cell import expose
+from gridlstm.cells.lstm import read_memory
 from gridlstm.checks import check_choice, check_forget_bias, check_options
 from gridlstm.models.recurrent import Recurrent
 from gridlstm.state import State
@@ -194,4 +194,4 @@ def _layer(
     g_c = torch.tanh(below_content + (reset.t().unsqueeze(-1) * feedback).sum(0))
     g_u, g_f, g_o = torch.sigmoid(below_gates + gates).chunk(3, -1)
     new_m = g_f * m + g_u * g_c
-    return expose(g_o, new_m, "standard"), new_m
+    return read_memory(g_o, new_m, "standard"), new_m

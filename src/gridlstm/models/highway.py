@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gridlstm.dim import Transfer
+from gridlstm.cells import Transfer
 from gridlstm.models.layers import Layers
 from gridlstm.ranges import check_number
 

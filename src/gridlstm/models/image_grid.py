@@ -3,12 +3,14 @@
 from torch import Tensor
 from typing_extensions import Unpack
 
+from gridlstm.cells import Cell, Transfer
 from gridlstm.checks import check_options
-from gridlstm.dim import Dim, Transfer
-from gridlstm.grid import GridLSTM, GridOptions
+from gridlstm.dim import Dim
+from gridlstm.grid import GridLSTM
 from gridlstm.models.image_network import CORNERS, ImageNetwork, cut_patches
 from gridlstm.models.projection import Projection
 from gridlstm.models.stack import GridStack
+from gridlstm.options import GridOptions
 from gridlstm.state import State
 
 __all__ = ["ImageGridLSTM"]
@@ -78,7 +80,7 @@ class ImageGridLSTM(ImageNetwork):
         channels: int = 1,
         num_classes: int | None = 10,
         patch_size: int = 2,
-        depth: str | Transfer = "lstm",
+        depth: str | Cell | Transfer = "lstm",
         tied: bool = False,
         relu_size: int = 128,
         **options: Unpack[GridOptions],

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm.cell import make_activation
+from gridlstm.cells import CONNECTIONS, Transfer
 from gridlstm.checks import check_positive, check_tensor
-from gridlstm.dim import Transfer
 
 __all__ = ["Layers"]
 
@@ -95,7 +94,9 @@ class Layers(nn.Module, ABC):
             ValueError: if its last axis is not ``input_size`` long.
         """
         check_tensor("x", x, ["...", self.input_size], self.projection.weight)
-        alpha = make_activation(self.activation).forward
+        alpha = self.activation
+        if isinstance(alpha, str):
+            alpha = CONNECTIONS[alpha].transfer
         # Taken apart once: an index into them in every layer would cost the backward pass a tensor of
         # zeros as large as all layers.
         weights = self.weight.unbind()

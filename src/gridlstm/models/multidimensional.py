@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm.cell import Output, expose
+from gridlstm.cells.lstm import Output, read_memory
 from gridlstm.checks import check_choice, check_forget_bias, check_positive, check_tensor
 from gridlstm.fixed import FixedArguments
 from gridlstm.geometry import Plan, make_plan
@@ -245,7 +245,7 @@ def _lstm(preactivation: Tensor, m: Tensor, output: Output) -> tuple[Tensor, Ten
     N, d = m.shape[-2:]
     g_u, g_f, g_o, g_c = torch.split(preactivation, [d, N * d, d, d], -1)
     new_m = (torch.unflatten(g_f.sigmoid(), -1, (N, d)) * m).sum(-2) + g_u.sigmoid() * g_c.tanh()
-    return expose(g_o.sigmoid(), new_m, output), new_m
+    return read_memory(g_o.sigmoid(), new_m, output), new_m
 
 
 @lru_cache(maxsize=256)

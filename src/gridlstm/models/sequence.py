@@ -7,10 +7,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from typing_extensions import Unpack
 
+from gridlstm.cells import Cell, Transfer
 from gridlstm.checks import check_choice, check_lengths, check_options, check_positive, check_tensor
-from gridlstm.dim import Dim, Transfer
-from gridlstm.grid import GridLSTM, GridOptions
+from gridlstm.dim import Dim
+from gridlstm.grid import GridLSTM
 from gridlstm.models.projection import Projection, Readout, read, read_size
+from gridlstm.options import GridOptions
 from gridlstm.state import State
 
 __all__ = ["SequenceGridLSTM"]
@@ -60,7 +62,7 @@ class SequenceGridLSTM(nn.Module):
         num_layers: int = 1,
         *,
         tied: bool = True,
-        depth: str | Transfer = "lstm",
+        depth: str | Cell | Transfer = "lstm",
         priority: bool = False,
         shared: bool = False,
         depth_size: int | None = None,

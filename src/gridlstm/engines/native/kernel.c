@@ -14,12 +14,13 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { LSTM, IDENTITY, TANH, RELU };
+enum { LSTM, IDENTITY, TANH, RELU, GRU };
 
 /* One dimension. The sides are [faces, batch, d], the blocks' vectors [blocks, batch, d]. In the backward
  * pass all of them are gradients, and null where there is none. */
 typedef struct {
     int64_t kind, phase, d;
+    int64_t standard;              /* of an LSTM: h' = g_o tanh(m') instead of tanh(g_o m') */
     int64_t hidden, memory, gates; /* its first column of H, of M, of the gates of its phase */
     const int64_t *successor;      /* [blocks]: its place in the next step, or -1 where it leaves */
     const int64_t *face;           /* [blocks] */
@@ -30,7 +31,6 @@ typedef struct {
 typedef struct {
     int64_t transforms, phases, blocks, batch, H, G[2];
     int64_t pitch_h, pitch_m, pitch_g[2];
-    int64_t standard; /* h' = g_o tanh(m') instead of tanh(g_o m') */
     int64_t threads;
     double scale; /* of what dropout keeps */
     const Transform *transform;
@@ -48,6 +48,13 @@ typedef struct {
     void *grad_h, *grad_m, *next_grad_h, *next_grad_m;
     void *x[2], *gates[2], *grad_x[2];
 } Step;
+
+/* What layout.py has to agree with. */
+void struct_sizes(int64_t *sizes) {
+    sizes[0] = sizeof(Transform);
+    sizes[1] = sizeof(Grid);
+    sizes[2] = sizeof(Step);
+}
 
 /* Small steps are not worth waking a thread for. */
 #define ROWS                                                                                           \
@@ -281,6 +288,37 @@ static inline void NAME(lstm_backward)(int64_t d, int64_t standard, LOW *restric
     }
 }
 
+/* The GRU of cells/gru.py: r and z, the part of n that the other hidden vectors give, and its own. */
+static inline void NAME(gru)(int64_t d, LOW *restrict g, const REAL *restrict bias, const REAL *restrict h,
+                             REAL *restrict new_h) {
+    SIMD for (int64_t j = 0; j < d; j++) {
+        REAL r = MATH(sigmoid)(LOAD(g[j]) + bias[j]);
+        REAL z = MATH(sigmoid)(LOAD(g[d + j]) + bias[d + j]);
+        REAL own = LOAD(g[3 * d + j]) + bias[3 * d + j];
+        REAL n = MATH(tanh)(LOAD(g[2 * d + j]) + bias[2 * d + j] + r * own);
+        g[j] = SHUT(r);
+        g[d + j] = SHUT(z);
+        g[2 * d + j] = SHUT_CONTENT(n);
+        g[3 * d + j] = STORE(own);
+        new_h[j] = n + z * (h[j] - n);
+    }
+}
+
+/* Its backward; grad_old is the gradient of the old hidden vector, but for that by way of H. */
+static inline void NAME(gru_backward)(int64_t d, LOW *restrict g, const REAL *restrict h,
+                                      const REAL *restrict grad_h, REAL *restrict grad_old) {
+    SIMD for (int64_t j = 0; j < d; j++) {
+        REAL r = OPEN(g[j]), z = OPEN(g[d + j]), n = OPEN_CONTENT(g[2 * d + j]), own = LOAD(g[3 * d + j]);
+        REAL not_r = REST(g[j]), not_z = REST(g[d + j]), slope_n = REST_CONTENT(g[2 * d + j]);
+        REAL grad_n = grad_h[j] * not_z * slope_n;
+        g[j] = STORE(grad_n * own * r * not_r);
+        g[d + j] = STORE(grad_h[j] * (h[j] - n) * z * not_z);
+        g[2 * d + j] = STORE(grad_n);
+        g[3 * d + j] = STORE(grad_n * r);
+        grad_old[j] = grad_h[j] * z;
+    }
+}
+
 /* Eq. 8; the preactivations stay in place. */
 static inline void NAME(transfer)(int64_t d, int64_t kind, LOW *restrict g, const REAL *restrict bias,
                                   REAL *restrict new_h) {
@@ -320,7 +358,9 @@ void NAME(forward)(const Grid *grid, const Step *step, int64_t phase) {
             memcpy(new_h, h, t->d * sizeof(REAL));
             if (t->kind == LSTM) memcpy(new_m, m, t->d * sizeof(REAL));
         } else if (t->kind == LSTM) {
-            NAME(lstm)(t->d, grid->standard, g, bias, m, new_m, new_h);
+            NAME(lstm)(t->d, t->standard, g, bias, m, new_m, new_h);
+        } else if (t->kind == GRU) {
+            NAME(gru)(t->d, g, bias, h, new_h);
         } else {
             NAME(transfer)(t->d, t->kind, g, bias, new_h);
         }
@@ -366,12 +406,17 @@ void NAME(backward)(const Grid *grid, const Step *step, int64_t phase) {
         if (masked) memset((LOW *)step->x[phase] + r * H + t->hidden, 0, d * sizeof(LOW));
         if (t->phase != phase) continue;
         LOW *g = (LOW *)step->gates[phase] + r * G + t->gates;
-        if (masked) memset(g, 0, (t->kind == LSTM ? 4 : 1) * d * sizeof(LOW));
+        if (masked) memset(g, 0, (t->kind == LSTM || t->kind == GRU ? 4 : 1) * d * sizeof(LOW));
         REAL grad_h[d], grad_new_m[d];
         if (!masked) {
             NAME(gather)(d, NAME(beyond)(grid, t, n, b, step->next_grad_h, H, t->hidden, t->out_h), t->blocks_h, row, grad_h);
             if (phase + 1 < grid->phases)
                 NAME(add_read)(grid, phase + 1, row, t->hidden, d, (LOW *)step->grad_x[phase + 1] + r * H + t->hidden, grad_h);
+        }
+        if (t->kind == GRU) {
+            const int64_t at = r * H + t->hidden;
+            if (!masked) NAME(gru_backward)(d, g, (REAL *)step->h + at, grad_h, (REAL *)step->grad_h + at);
+            continue;
         }
         if (t->kind != LSTM) {
             if (!masked) NAME(transfer_backward)(d, t->kind, g, grad_h);
@@ -380,7 +425,7 @@ void NAME(backward)(const Grid *grid, const Step *step, int64_t phase) {
         REAL *grad_m = (REAL *)step->grad_m + r * M + t->memory;
         NAME(gather)(d, NAME(beyond)(grid, t, n, b, step->next_grad_m, M, t->memory, t->out_m), t->blocks_m, row, grad_new_m);
         if (masked) memcpy(grad_m, grad_new_m, d * sizeof(REAL));
-        else NAME(lstm_backward)(d, grid->standard, g, (REAL *)step->m + r * M + t->memory, grad_h, grad_new_m, grad_m);
+        else NAME(lstm_backward)(d, t->standard, g, (REAL *)step->m + r * M + t->memory, grad_h, grad_new_m, grad_m);
         if (t->enters[n]) memcpy((REAL *)t->in_m + (t->face[n] * B + b) * d, grad_m, d * sizeof(REAL));
     }
 }
@@ -397,7 +442,7 @@ void NAME(finish)(const Grid *grid, const Step *step) {
         if (NAME(masked)(grid, row)) {
             NAME(gather)(d, NAME(beyond)(grid, t, n, b, step->next_grad_h, H, t->hidden, t->out_h), t->blocks_h, row, grad_h);
         } else if (!there) {
-            memset(grad_h, 0, d * sizeof(REAL));
+            if (t->kind != GRU) memset(grad_h, 0, d * sizeof(REAL)); /* There it has begun in `backward`. */
             for (int64_t phase = 0; phase <= t->phase; phase++)
                 NAME(add_read)(grid, phase, row, t->hidden, d, (LOW *)step->grad_x[phase] + r * H + t->hidden, grad_h);
         }

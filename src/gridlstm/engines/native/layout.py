@@ -7,14 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gridlstm.cells import CONNECTIONS, GRU, LSTM, Cell
 from gridlstm.engines.buffers import Buffers, Call, Gradients, Rows
 from gridlstm.engines.pointwise import Rim
 from gridlstm.engines.workspace import pitch
 from gridlstm.state import State
 
-__all__ = ["Grid", "Step", "fill_grid", "fill_steps"]
+__all__ = ["SIZES", "Grid", "Step", "fill_grid", "fill_steps", "kind_of"]
 
-KINDS = {None: 0, "identity": 1, "tanh": 2, "relu": 3}
+_LSTM, _GRU = 0, 4
+_CONNECTIONS = {"identity": 1, "tanh": 2, "relu": 3}
 
 _int, _pointer = ctypes.c_int64, ctypes.c_void_p
 
@@ -23,7 +25,7 @@ class Transform(ctypes.Structure):
     """One dimension."""
 
     _fields_ = [
-        *((name, _int) for name in ("kind", "phase", "d", "hidden", "memory", "gates")),
+        *((name, _int) for name in ("kind", "phase", "d", "standard", "hidden", "memory", "gates")),
         *((name, _pointer) for name in ("successor", "face", "enters")),
         *((f"{rim}_{what}", _pointer) for rim in ("in", "out", "blocks") for what in "hm"),
     ]
@@ -38,7 +40,6 @@ class Grid(ctypes.Structure):
         ("pitch_h", _int),
         ("pitch_m", _int),
         ("pitch_g", _int * 2),
-        ("standard", _int),
         ("threads", _int),
         ("scale", ctypes.c_double),
         ("transform", ctypes.POINTER(Transform)),
@@ -60,6 +61,19 @@ class Step(ctypes.Structure):
     ]
 
 
+SIZES = [ctypes.sizeof(struct) for struct in (Transform, Grid, Step)]
+"""What the kernel says of its own structures, if these mirror them."""
+
+
+def kind_of(cell: Cell) -> int | None:
+    """The number by which the kernel knows a cell; ``None`` if it does not."""
+    if type(cell) is LSTM:
+        return _LSTM
+    if type(cell) is GRU:
+        return _GRU
+    return _CONNECTIONS.get(cell.name) if CONNECTIONS.get(cell.name) is cell else None
+
+
 def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
     """The structure of a call, and what has to stay alive as long as it is used."""
     block, plan = call.block, call.plan
@@ -75,9 +89,10 @@ def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
     transforms = (Transform * len(block.transforms))(
         *(
             Transform(
-                KINDS[None if transform.activation is None else transform.activation.name],
+                kind_of(transform.cell),
                 transform.phase,
                 block.width(i),
+                isinstance(transform.cell, LSTM) and transform.cell.output == "standard",
                 transform.hidden.start,
                 0 if transform.memory is None else transform.memory.start,
                 transform.gates.start,
@@ -102,7 +117,6 @@ def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
         pitch_h=pitch(block.hidden_size),
         pitch_m=pitch(block.memory_size),
         pitch_g=(_int * 2)(*map(pitch, block.gate_sizes)),
-        standard=block.output == "standard",
         threads=torch.get_num_threads(),
         scale=1.0 if call.dropout is None else call.dropout.scale,
         transform=transforms,

@@ -1,20 +1,25 @@
 """The work of a step between its matrix products, in C; ``engines/pointwise.py`` does the same."""
 
 import ctypes
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 
 import torch
+from torch import nn
 
+from gridlstm.block import Block
 from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.native.build import library
-from gridlstm.engines.native.layout import KINDS, fill_grid, fill_steps
+from gridlstm.engines.native.layout import SIZES, fill_grid, fill_steps, kind_of
 from gridlstm.engines.pointwise import Rim
 from gridlstm.engines.tracing import is_recorded
 
-__all__ = ["NativePointwise", "native", "supports"]
+__all__ = ["NativePointwise", "native", "reasons_against"]
 
+_log = logging.getLogger("gridlstm")
 _SUFFIXES = {
     (torch.float32, torch.float32): "float",
     (torch.float32, torch.bfloat16): "bfloat16",
@@ -33,17 +38,45 @@ def native(enabled: bool) -> Iterator[None]:
         _enabled.reset(token)
 
 
-def supports(call: Call, like: torch.Tensor) -> bool:
-    """Whether the kernel can serve a call: on the CPU, in its types, with transforms it knows."""
-    return (
-        _enabled.get()
-        and type(like) is torch.Tensor  # Not one that only stands for a tensor and has no memory.
-        and not is_recorded()
-        and like.device.type == "cpu"
-        and (like.dtype, call.product) in _SUFFIXES
-        and all(t.activation is None or t.activation.name in KINDS for t in call.block.transforms)
-        and library() is not None
-    )
+def reasons_against(block: Block, like: torch.Tensor, product: torch.dtype) -> list[str]:
+    """Why the kernel cannot serve a call, one sentence each; none if it can.
+
+    Args:
+        block: what each block computes.
+        like: a tensor of states.
+        product: the type of matrix products.
+    """
+    reasons = []
+    if not _enabled.get():
+        reasons.append("It is switched off.")
+    if like.device.type != "cpu":
+        reasons.append(f"It runs on the CPU, not on {like.device.type}.")
+    if type(like) not in (torch.Tensor, nn.Parameter) or is_recorded():
+        reasons.append("Operations are being recorded, and it is not one of PyTorch's.")
+    if (like.dtype, product) not in _SUFFIXES:
+        types = str(like.dtype) if product == like.dtype else f"{like.dtype} with products in {product}"
+        reasons.append(f"It is compiled for float32, float64 and bfloat16 products, not for {types}.")
+    unknown = dict.fromkeys(t.cell.name for t in block.transforms if kind_of(t.cell) is None)
+    if unknown:
+        reasons.append(f"It has no code for these cells: {', '.join(unknown)}.")
+    if not reasons and _checked_library() is None:
+        reasons.append("It is not compiled: GRIDLSTM_NATIVE=0 is set, or there was a warning.")
+    return reasons
+
+
+@lru_cache(maxsize=1)
+def _checked_library() -> ctypes.CDLL | None:
+    """The kernel, if its structures are those that :mod:`layout` mirrors."""
+    kernel, sizes = library(), (ctypes.c_int64 * len(SIZES))()
+    if kernel is not None:
+        kernel.struct_sizes(sizes)
+        if list(sizes) != SIZES:
+            _log.warning(
+                "gridlstm: the kernel's structures have %s bytes, expected %s: not used",
+                list(sizes), SIZES,
+            )  # fmt: skip
+            return None
+    return kernel
 
 
 class NativePointwise:

@@ -1,0 +1,39 @@
+"""Cells: what a dimension's transform makes of its preactivations. One file per cell."""
+
+from collections.abc import Callable
+
+from gridlstm.cells.base import Cell, Direct
+from gridlstm.cells.connection import CONNECTIONS, Connection, Transfer
+from gridlstm.cells.gru import GRU
+from gridlstm.cells.lstm import LSTM, Output, PeepholeLSTM
+
+__all__ = [
+    "CELLS",
+    "CONNECTIONS",
+    "GRU",
+    "LSTM",
+    "Cell",
+    "Connection",
+    "Direct",
+    "Output",
+    "PeepholeLSTM",
+    "Transfer",
+    "make_cell",
+]
+
+CELLS: dict[str, Callable[[Output], Cell]] = {
+    "lstm": LSTM,
+    "peephole": PeepholeLSTM,
+    "gru": lambda _: GRU(),
+    "identity": lambda _: CONNECTIONS["identity"],
+    "tanh": lambda _: CONNECTIONS["tanh"],
+    "relu": lambda _: CONNECTIONS["relu"],
+}
+"""Cells by name, given how a memory is read."""
+
+
+def make_cell(transform: str | Cell | Transfer, output: Output = "paper") -> Cell:
+    """The cell that a dimension's ``transform`` stands for."""
+    if isinstance(transform, Cell):
+        return transform
+    return CELLS[transform](output) if isinstance(transform, str) else Connection(transform)

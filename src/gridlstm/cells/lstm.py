@@ -1,0 +1,152 @@
+"""The LSTM of Eq. 1 as a cell, without and with peepholes.
+
+Letters, as in the paper: ``h`` hidden, ``m`` memory, ``g_u g_f g_o g_c`` the update, forget, output
+and content gates, ``d`` the length of a vector.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from gridlstm.cells.base import Cell, Direct
+from gridlstm.cells.low import keep_sigmoid, keep_tanh, recall_sigmoid, recall_tanh
+from gridlstm.state import State
+
+__all__ = ["GATES", "LSTM", "Output", "PeepholeLSTM", "read_memory"]
+
+Output = Literal["paper", "standard"]
+"""``"paper"``: ``h' = tanh(g_o ⊙ m')`` (Eq. 1). ``"standard"``: ``h' = g_o ⊙ tanh(m')``."""
+
+GATES = ("u", "f", "o", "c")
+"""The order of the gates among the rows of a weight matrix; the first three are sigmoid."""
+
+
+def read_memory(
+    g_o: Float[Tensor, "*rows d"], m: Float[Tensor, "*rows d"], output: Output
+) -> Float[Tensor, "*rows d"]:
+    """What the output gate lets out of a memory: the hidden vector."""
+    return torch.tanh(g_o * m) if output == "paper" else g_o * torch.tanh(m)
+
+
+class LSTM(Cell):
+    r"""Eq. 1: gates in the order ``u, f, o, c``, of which the first three are sigmoid.
+
+    .. math::
+        m' &= g_f ⊙ m + g_u ⊙ g_c \\
+        h' &= \tanh(g_o ⊙ m')
+
+    Args:
+        output: how the memory is read, as Eq. 1 does or as ``torch.nn.LSTM`` does.
+    """
+
+    name = "lstm"
+    gates = 4
+    has_memory = True
+
+    def __init__(self, output: Output = "paper") -> None:
+        self.output = output
+
+    def forward(
+        self, preactivation: Float[Tensor, "*rows gates"], old: State, peephole: Tensor | None
+    ) -> State:
+        """Eq. 1 from ``W H`` on."""
+        assert old.memory is not None, "an LSTM has a memory"
+        g_u, g_f, g_o, g_c = preactivation.chunk(4, -1)
+        if peephole is not None:
+            p_u, p_f, p_o = peephole.chunk(3, -1)
+            g_u, g_f = g_u + p_u * old.memory, g_f + p_f * old.memory
+        m = g_f.sigmoid() * old.memory + g_u.sigmoid() * g_c.tanh()
+        if peephole is not None:
+            g_o = g_o + p_o * m
+        return State(read_memory(g_o.sigmoid(), m, self.output), m)
+
+    def forward_(
+        self, gates: Float[Tensor, "*rows gates"], old: State, peephole: Tensor | None
+    ) -> State:
+        """The same; leaves the activated gates in place of their preactivations."""
+        assert old.memory is not None, "an LSTM has a memory"
+        g_u, g_f, g_o, g_c = gates.chunk(4, -1)
+        if peephole is not None:
+            p_u, p_f, p_o = peephole.chunk(3, -1)
+            g_u.addcmul_(p_u, old.memory)
+            g_f.addcmul_(p_f, old.memory)
+        gates[..., : 2 * g_u.shape[-1]].sigmoid_()
+        m = torch.addcmul(g_f * old.memory, g_u, g_c.tanh_())
+        if peephole is not None:
+            g_o.addcmul_(p_o, m)
+        return State(read_memory(g_o.sigmoid_(), m, self.output), m)
+
+    def backward_(
+        self,
+        gates: Float[Tensor, "*rows gates"],
+        old: State,
+        grad: State,
+        peephole: Tensor | None,
+    ) -> Direct:
+        """The backward of :meth:`forward_`, one line per gate; the new vectors are recomputed."""
+        m, (grad_h, grad_m) = old.memory, grad
+        assert m is not None, "an LSTM has a memory"
+        assert grad_m is not None
+        g_u, g_f, g_o, g_c = gates.chunk(4, -1)
+        new_m = torch.addcmul(g_f * m, g_u, g_c)
+        if self.output == "paper":
+            h = torch.tanh(g_o * new_m)
+            grad_read = grad_h * (1 - h * h)
+            grad_o = grad_read * new_m
+            grad_m = torch.addcmul(grad_m, grad_read, g_o)
+        else:
+            squashed = torch.tanh(new_m)
+            grad_o = grad_h * squashed
+            grad_m = torch.addcmul(grad_m, grad_h * g_o, 1 - squashed * squashed)
+        grad_o = grad_o * g_o * (1 - g_o)
+        if peephole is not None:
+            p_u, p_f, p_o = peephole.chunk(3, -1)
+            grad_m = torch.addcmul(grad_m, grad_o, p_o)
+        grad_u = grad_m * g_c * g_u * (1 - g_u)
+        grad_f = grad_m * m * g_f * (1 - g_f)
+        grad_c = grad_m * g_u * (1 - g_c * g_c)
+        grad_old_m, grad_peephole = grad_m * g_f, None
+        if peephole is not None:
+            grad_old_m = grad_old_m + grad_u * p_u + grad_f * p_f
+            grad_peephole = torch.cat((grad_u * m, grad_f * m, grad_o * new_m), -1)
+        for gate, found in zip((g_u, g_f, g_o, g_c), (grad_u, grad_f, grad_o, grad_c), strict=True):
+            gate.copy_(found)
+        return Direct(memory=grad_old_m, peephole=grad_peephole)
+
+    def reset_bias_(self, bias: Tensor, forget_bias: float) -> None:
+        """Zero, but for the forget gate."""
+        bias.zero_()
+        bias.chunk(4, -1)[1].fill_(forget_bias)
+
+    def keep(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
+        """Sigmoid gates and content gates, each in the form that suits it."""
+        g, c = self._split(gates)
+        return torch.cat((keep_sigmoid(g, dtype), keep_tanh(c, dtype)), -1)
+
+    def recall(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
+        """The gates that :meth:`keep` was given."""
+        g, c = self._split(kept)
+        return torch.cat((recall_sigmoid(g), recall_tanh(c, dtype)), -1)
+
+    def _split(self, gates: Tensor) -> tuple[Tensor, Tensor]:
+        """The sigmoid gates and the content gates."""
+        d = gates.shape[-1] // 4
+        return gates[..., : 3 * d], gates[..., 3 * d :]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(output={self.output!r})"
+
+
+class PeepholeLSTM(LSTM):
+    r"""An LSTM whose gates see the memory (Gers and Schmidhuber, 2000).
+
+    Diagonal weights ``p_u`` and ``p_f`` add the old memory to the update and forget gates, ``p_o`` the
+    new memory to the output gate:
+
+    .. math:: g_u = σ(W_u H + p_u ⊙ m) \qquad g_f = σ(W_f H + p_f ⊙ m) \qquad g_o = σ(W_o H + p_o ⊙ m')
+    """
+
+    name = "peephole"
+    peepholes = 3

@@ -1,0 +1,28 @@
+"""The arguments of a grid that networks made of grids hand on to it."""
+
+from collections.abc import Callable
+from typing import TypedDict
+
+import torch
+from torch import Tensor
+
+from gridlstm.cells import Output
+from gridlstm.engines import Engine
+
+__all__ = ["GridOptions", "Init"]
+
+Init = Callable[[Tensor], object]
+
+
+class GridOptions(TypedDict, total=False):
+    """The arguments of :class:`GridLSTM` that networks made of grids hand on to it."""
+
+    bias: bool
+    output: Output
+    forget_bias: float | None
+    init: Init
+    dropout: float
+    engine: Engine
+    recompute: bool
+    device: torch.device | str | None
+    dtype: torch.dtype | None
