@@ -97,3 +97,15 @@ def test_it_can_be_switched_off(
     assert library() is None
     assert kernel_name() == "pytorch"
     assert not caplog.records
+
+
+def test_structures_of_another_size_are_not_used(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gridlstm.engines.native.build.SIZES", [1, 2, 3])
+    library.cache_clear()
+    try:
+        assert library() is None
+    finally:
+        library.cache_clear()
+    assert "structures of [1, 2, 3] bytes expected" in caplog.text

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from gridlstm.cache import private_folder
 from gridlstm.engines.native.compiler import TIMEOUT, Compiler
+from gridlstm.engines.native.layout import SIZES
 from gridlstm.files import replacing
 
 __all__ = ["Kernel", "kernel_name", "library"]
@@ -36,7 +37,7 @@ class Kernel(ctypes.CDLL):
         key: what tells it from other kernels: source, compiler, options and processor.
 
     Raises:
-        OSError: if it is not a library.
+        OSError: if it is not a library, or its structures are not those that ``layout`` mirrors.
     """
 
     def __init__(self, content: bytes, key: str) -> None:
@@ -49,6 +50,10 @@ class Kernel(ctypes.CDLL):
                 Path(path).write_bytes(content)
                 super().__init__(path)
         self.key = key
+        sizes = (ctypes.c_int64 * len(SIZES))()
+        self.struct_sizes(sizes)
+        if list(sizes) != SIZES:
+            raise OSError(f"structures of {SIZES} bytes expected, the compiled ones have {list(sizes)}")
 
 
 @lru_cache(maxsize=1)

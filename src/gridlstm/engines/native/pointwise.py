@@ -1,11 +1,9 @@
 """The work of a step between its matrix products, in C; ``engines/pointwise.py`` does the same."""
 
 import ctypes
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
 
 import torch
 from torch import nn
@@ -13,13 +11,12 @@ from torch import nn
 from gridlstm.block import Block
 from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.native.build import library
-from gridlstm.engines.native.layout import SIZES, fill_grid, fill_steps, kind_of
+from gridlstm.engines.native.layout import fill_grid, fill_steps, kind_of
 from gridlstm.engines.pointwise import Rim
 from gridlstm.engines.tracing import is_recorded
 
 __all__ = ["NativePointwise", "native", "reasons_against"]
 
-_log = logging.getLogger("gridlstm")
 _SUFFIXES = {
     (torch.float32, torch.float32): "float",
     (torch.float32, torch.bfloat16): "bfloat16",
@@ -59,24 +56,9 @@ def reasons_against(block: Block, like: torch.Tensor, product: torch.dtype) -> l
     unknown = dict.fromkeys(t.cell.name for t in block.transforms if kind_of(t.cell) is None)
     if unknown:
         reasons.append(f"It has no code for these cells: {', '.join(unknown)}.")
-    if not reasons and _checked_library() is None:
+    if not reasons and library() is None:
         reasons.append("It is not compiled: GRIDLSTM_NATIVE=0 is set, or there was a warning.")
     return reasons
-
-
-@lru_cache(maxsize=1)
-def _checked_library() -> ctypes.CDLL | None:
-    """The kernel, if its structures are those that :mod:`layout` mirrors."""
-    kernel, sizes = library(), (ctypes.c_int64 * len(SIZES))()
-    if kernel is not None:
-        kernel.struct_sizes(sizes)
-        if list(sizes) != SIZES:
-            _log.warning(
-                "gridlstm: the kernel's structures have %s bytes, expected %s: not used",
-                list(sizes), SIZES,
-            )  # fmt: skip
-            return None
-    return kernel
 
 
 class NativePointwise:
