@@ -38,7 +38,7 @@ PUBLIC = [
 
 # From the ground up: a module imports only from its own layer and those before it.
 LAYERS = [
-    ["cache", "checks", "state", "geometry"],
+    ["cache", "checks", "errors", "fields", "state", "geometry"],
     ["dim"],
     ["cell"],
     ["block", "sides"],

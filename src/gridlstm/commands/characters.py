@@ -1,5 +1,6 @@
 """The commands ``gridlstm generate`` and ``gridlstm score``."""
 
+import os
 import sys
 import time
 from itertools import islice
@@ -7,9 +8,8 @@ from itertools import islice
 import numpy as np
 from rich.console import Console
 
-from gridlstm.commands.load import expect, open_run, stored
+from gridlstm.commands.load import expect, load_into, open_run, stored
 from gridlstm.commands.options import Generate, Score
-from gridlstm.commands.pipes import stop_writing
 from gridlstm.data.text import encode, map_file
 from gridlstm.experiments.characters import make_model, measure
 from gridlstm.experiments.options import Characters
@@ -17,7 +17,6 @@ from gridlstm.models.characters import CharacterModel
 from gridlstm.models.generate import generate
 from gridlstm.training.reporter import say
 from gridlstm.training.rundir import RunDir
-from gridlstm.training.weights import load_weights
 
 __all__ = ["load_model", "run_generate", "run_score"]
 
@@ -26,14 +25,15 @@ def run_generate(options: Generate) -> None:
     """Writes the prompt and what follows, as it comes, and on a terminal how fast it was."""
     model = load_model(open_run(options.run, "characters"))
     alphabet = bytes(model.alphabet.tolist())
-    prompt, unseen = encode(options.prompt.encode(), alphabet)
+    given = os.fsencode(options.prompt)  # The bytes that were typed, whatever they are.
+    prompt, unseen = encode(given, alphabet)
     console = Console(stderr=True)
     if unseen:
         console.print(
             f"gridlstm generate: left out {unseen} bytes of the prompt, unknown to the network"
         )
     out = sys.stdout.buffer
-    out.write(options.prompt.encode())
+    out.write(given)
     symbols = generate(
         model,
         prompt,
@@ -53,9 +53,7 @@ def run_generate(options: Generate) -> None:
     except KeyboardInterrupt:
         out.write(b"\n")
         out.flush()
-    except BrokenPipeError:
-        stop_writing()
-        return
+        raise
     if console.is_terminal:
         speed = written / (time.perf_counter() - started)
         console.print(f"{written:,} characters, {speed:,.0f} a second", highlight=False)
@@ -90,8 +88,5 @@ def load_model(run: RunDir) -> CharacterModel:
         RunError: if the run is not one of characters, or has no weights yet.
         WeightsError: if they cannot be read.
     """
-    experiment = expect(run, Characters)
-    path, alphabet = stored(run, "alphabet")
-    model = make_model(experiment, bytes(alphabet.tolist()))
-    load_weights(model, path)
-    return model.eval()
+    experiment, alphabet = expect(run, Characters), stored(run, "alphabet")
+    return load_into(lambda: make_model(experiment, alphabet), run)

@@ -29,7 +29,7 @@ def run_classify(options: Classify) -> None:
     run = open_run(options.run, "images")
     experiment = expect(run, Images)
     digits = np.stack([to_digit(read_picture(path), str(path)) for path in options.images])
-    network = load_into(make_network(experiment), run)
+    network = load_into(lambda: make_network(experiment), run)
     console = Console()
     for path, probabilities in zip(options.images, classify(network, digits, experiment), strict=True):
         found = int(probabilities.argmax())
@@ -52,7 +52,7 @@ def draw_picture(run: RunDir, options: Plot) -> Figure:
     given = options.input or "0"
     if options.kind == "activations" and not given.isdecimal():  # A picture: no data set is needed.
         own = to_digit(read_picture(Path(given)), given)
-        return _activations(load_into(make_network(experiment), run), own, experiment)
+        return _activations(load_into(lambda: make_network(experiment), run), own, experiment)
     _, problem, network = load(run, options.data)
     assert isinstance(problem, ImageProblem), "the problem of images"
     assert isinstance(network, ImageNetwork), "their network"

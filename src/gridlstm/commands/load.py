@@ -1,21 +1,26 @@
 """A run's experiment, and its network as it was when the run ended or last saved."""
 
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from safetensors import SafetensorError, safe_open
-from torch import Tensor, nn
+from torch import nn
 
+from gridlstm.experiments.memory import check_memory, outline
 from gridlstm.experiments.options import Experiment, from_flat
 from gridlstm.experiments.problems import make_problem
 from gridlstm.training.checkpoint import load_newest
 from gridlstm.training.problem import Problem
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import NETWORK, put_weights, weights_of
-from gridlstm.training.weights import load_weights
+from gridlstm.training.weights import check_weights, load_weights
 
 __all__ = ["Trained", "expect", "experiment_of", "load", "load_into", "open_run", "stored"]
+
+READ = 100
+"""Samples that a network reads at once, about, where nothing is learnt."""
 
 Kind = TypeVar("Kind", bound=Experiment)
 Network = TypeVar("Network", bound=nn.Module)
@@ -52,7 +57,7 @@ def experiment_of(run: RunDir) -> Experiment:
     config = run.config()
     try:
         return from_flat(config["experiment"], config["options"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise RunError(f"{run.path / 'config.json'}: {error}") from error
 
 
@@ -68,18 +73,21 @@ def expect(run: RunDir, kind: type[Kind]) -> Kind:
     return experiment
 
 
-def stored(run: RunDir, name: str) -> tuple[Path, Tensor]:
-    """The file of the final or else the best weights, and one of the tensors in it.
+def stored(run: RunDir, name: str) -> bytes:
+    """Bytes that are kept with the final or else the best weights.
 
     Raises:
-        RunError: if there are no weights yet, or none of that name.
+        RunError: if there are no weights yet, or nothing of that name, or it is something else.
     """
     path = _weights(run)
     if path is None:
         raise RunError(f"{run.path}: expected a trained network, got none yet")
     try:
         with safe_open(str(path), "pt") as weights:
-            return path, weights.get_tensor(name)
+            found = weights.get_slice(name)
+            if (found.get_dtype(), len(found.get_shape())) != ("U8", 1):
+                raise RunError(f"{path}: {name}: expected a list of bytes, got {found.get_dtype()}")
+            return bytes(weights.get_tensor(name).tolist())
     except (OSError, ValueError, SafetensorError) as error:
         raise RunError(f"{path}: {error}") from error
 
@@ -98,23 +106,32 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
     """
     experiment = experiment_of(run)
     problem = make_problem(experiment, data)
-    trained_on = run.config().get("data", {})
-    other = [name for name, sha in problem.data().items() if trained_on.get(name) != sha]
+    trained_on = run.config().get("data")
+    known = trained_on if isinstance(trained_on, dict) else {}
+    other = [name for name, sha in problem.data().items() if known.get(name) != sha]
     if other:
         raise RunError(f"{run.path}: expected the data of its training, got others: {', '.join(other)}")
-    return Trained(experiment, problem, load_into(problem.network(), run))
+    check_memory(experiment, READ)
+    return Trained(experiment, problem, load_into(problem.network, run))
 
 
-def load_into(network: Network, run: RunDir) -> Network:
-    """Gives a network the weights of a run; raises what :func:`load` does."""
-    weights = _weights(run)
+def load_into(make: Callable[[], Network], run: RunDir) -> Network:
+    """A network with the weights of a run; raises what :func:`load` does.
+
+    It is made only once its outline is known to be that of the weights: a run may come from anywhere,
+    and what it says about sizes need not be true.
+    """
+    weights, drawn = _weights(run), outline(make)
     if weights is not None:
+        check_weights(drawn, weights)
+        network = make()
         load_weights(network, weights)
     else:
-        shapes = {f"{NETWORK}{name}": t.shape for name, t in weights_of(network).items()}
+        shapes = {f"{NETWORK}{name}": t.shape for name, t in weights_of(drawn).items()}
         found = load_newest(run.checkpoints, run.origin(), shapes)
         if found is None:
             raise RunError(f"{run.path}: expected a trained network, got no checkpoint yet")
+        network = make()
         put_weights(network, found)
     return network.eval()
 

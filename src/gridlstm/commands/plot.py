@@ -45,6 +45,9 @@ def _curve(run: RunDir) -> Curve:
     experiment, rows = experiment_of(run), run.metrics()
     if not rows:
         raise RunError(f"{run.path}: expected a run with an evaluation, got one without")
+    for name in ("samples", experiment.measure):
+        if any(name not in row for row in rows):
+            raise RunError(f"{run.path / 'metrics.jsonl'}: expected {name} in every row")
     return Curve(
         name=run.path.name,
         experiment=experiment.name,

@@ -13,15 +13,15 @@ from rich.table import Table
 from torch import nn
 
 from gridlstm.commands.options import Train
+from gridlstm.experiments.memory import check_memory, outline
 from gridlstm.experiments.options import EXPERIMENTS, Characters, Experiment, Translation, flat
 from gridlstm.experiments.problems import make_problem
-from gridlstm.training.checkpoint import CheckpointError
 from gridlstm.training.problem import Problem
 from gridlstm.training.processes import Processes
 from gridlstm.training.reporter import Reporter, Signals, say, signals
 from gridlstm.training.rundir import RunDir, RunError
-from gridlstm.training.trainer import Outcome, Trainer, TrainingError
-from gridlstm.training.weights import WeightsError, load_weights, save_weights
+from gridlstm.training.trainer import Outcome, Trainer
+from gridlstm.training.weights import load_weights, save_weights
 
 __all__ = ["run"]
 
@@ -32,22 +32,22 @@ def run(options: Train[Any]) -> None:
     """Trains, or shows samples.
 
     Raises:
-        SystemExit: 2 if the run cannot be started or resumed as asked, 1 if it fails, 128 plus its
-            number if a signal stops it.
+        ValueError: if an option makes no sense here, or the data are missing or damaged.
+        ExpectedError: if the run cannot be started or resumed as asked, or fails.
+        SystemExit: 128 plus its number if a signal stops it.
     """
     experiment, asked = options.experiment, options.run
     presets = EXPERIMENTS[experiment.name]
     if asked.preset not in presets:
-        raise _fail(2, f"preset: expected one of {', '.join(presets)}, got {asked.preset}")
-    try:
-        problem = make_problem(experiment, asked.data)
-    except (ValueError, OSError) as error:
-        raise _fail(2, str(error)) from None
+        raise ValueError(f"preset: expected one of {', '.join(presets)}, got {asked.preset}")
+    problem = make_problem(experiment, asked.data)
     if asked.show:
+        check_memory(experiment, asked.show)
         _show(problem, asked.show)
         return
     if asked.device == "cuda" and not torch.cuda.is_available():
-        raise _fail(2, "device: expected cpu, got cuda, which this machine does not have")
+        raise ValueError("device: expected cpu, got cuda, which this machine does not have")
+    check_memory(experiment, experiment.training.batch, outline(problem.network))
     if asked.threads is not None:
         torch.set_num_threads(asked.threads)
     path = asked.out or Path("runs") / _name(experiment)
@@ -58,10 +58,6 @@ def run(options: Train[Any]) -> None:
             raise RunError(f"{message} {experiment.training.batch}")
         with signals() as caught:
             _train(experiment, problem, path, asked.resume, processes, caught)
-    except RunError as error:
-        raise _fail(2, str(error)) from None
-    except (CheckpointError, TrainingError, WeightsError, OSError) as error:
-        raise _fail(1, str(error)) from None
     finally:
         processes.leave()
     if caught.caught is not None:
@@ -150,10 +146,3 @@ def _show(problem: Problem, count: int) -> None:
     console = Console(highlight=False)
     for line in problem.show(count):
         console.print(line, soft_wrap=True, markup=False)
-
-
-def _fail(code: int, message: str) -> SystemExit:
-    Console(stderr=True).print(
-        f"gridlstm train: {message}", highlight=False, soft_wrap=True, markup=False
-    )
-    return SystemExit(code)

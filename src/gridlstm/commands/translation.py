@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from torch import nn
 
-from gridlstm.commands.load import Trained, expect, stored
+from gridlstm.commands.load import Trained, expect, load_into, stored
 from gridlstm.commands.options import Eval, Plot, Translate
-from gridlstm.commands.pipes import stop_writing
 from gridlstm.data.vocabulary import BEGIN
 from gridlstm.experiments.options import Translation
 from gridlstm.experiments.translation import TranslationProblem
@@ -28,7 +27,6 @@ from gridlstm.experiments.translator import (
 from gridlstm.figures.alignment import draw_alignment
 from gridlstm.models.attention import AttentionTranslator
 from gridlstm.training.rundir import RunDir, RunError
-from gridlstm.training.weights import load_weights
 
 __all__ = ["adapt", "alignment", "load_translator", "run_translate"]
 
@@ -44,7 +42,6 @@ def run_translate(options: Translate) -> None:
     Raises:
         ValueError: if a line is too long or no text, with its number. Those before it are translated;
             or if standard input is closed.
-        SystemExit: 130 if it is interrupted.
     """
     if options.threads is not None:
         torch.set_num_threads(options.threads)
@@ -54,25 +51,19 @@ def run_translate(options: Translate) -> None:
     lines, out, console = sys.stdin.buffer, sys.stdout.buffer, Console(stderr=True)
     sentences = _sentences(lines, translator.source, options.longest)
     started, done = time.perf_counter(), 0
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,} sentences, {task.fields[pace]}"))
+    columns = (SpinnerColumn("line"), TextColumn("{task.completed:,} sentences, {task.fields[pace]}"))
     silent = not console.is_terminal
-    try:
-        with Progress(*columns, console=console, disable=silent, transient=True) as bar:
-            task = bar.add_task("", total=None, pace="")
-            for chunk in _together(sentences, 1 if sys.stdin.isatty() else TOGETHER):
-                written = [""] * len(chunk)
-                for place, sentence in translator.translate(chunk, options.beam):
-                    written[place] = sentence
-                    done += 1
-                    pace = f"{(time.perf_counter() - started) / done:.3g} s each"
-                    bar.update(task, completed=done, pace=pace)
-                out.write("".join(f"{line}\n" for line in written).encode())
-                out.flush()
-    except BrokenPipeError:
-        stop_writing()
-        return
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    with Progress(*columns, console=console, disable=silent, transient=True) as bar:
+        task = bar.add_task("", total=None, pace="")
+        for chunk in _together(sentences, 1 if sys.stdin.isatty() else TOGETHER):
+            written = [""] * len(chunk)
+            for place, sentence in translator.translate(chunk, options.beam):
+                written[place] = sentence
+                done += 1
+                pace = f"{(time.perf_counter() - started) / done:.3g} s each"
+                bar.update(task, completed=done, pace=pace)
+            out.write("".join(f"{line}\n" for line in written).encode())
+            out.flush()
     if done:
         each = (time.perf_counter() - started) / done
         console.print(f"{done:,} sentences, {each:.3g} s each", highlight=False)
@@ -86,11 +77,8 @@ def load_translator(run: RunDir) -> TextTranslator:
         WeightsError: if they cannot be read.
         DataError: if they have no languages.
     """
-    experiment = expect(run, Translation)
-    path, languages = stored(run, "languages")
-    translator = make_model(experiment, *read_languages(languages))
-    load_weights(translator, path)
-    return translator.eval()
+    experiment, languages = expect(run, Translation), read_languages(stored(run, "languages"))
+    return load_into(lambda: make_model(experiment, *languages), run)
 
 
 def adapt(trained: Trained, options: Eval) -> nn.Module:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
+from gridlstm.fields import Layers, check_fields
 from gridlstm.training.settings import Training
 
 __all__ = ["IMAGES", "Images"]
@@ -30,7 +31,7 @@ class Images:
     ] = "untied-grid"
     """Which network learns: 3-LSTM with cells or ReLUs along depth, its weights tied along depth or
     not; Multidimensional LSTM, ReNet or a convolutional network."""
-    layers: int = 4
+    layers: Layers = 4
     """Layers, each of which sweeps from the next corner; of a ReNet or a convolutional network, layers
     that each make one position of a patch."""
     hidden: int = 100
@@ -56,6 +57,7 @@ class Images:
     measure: ClassVar[str] = "error"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("layers", "hidden", "patch", "relu"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
@@ -73,6 +75,11 @@ class Images:
                 f"layers: expected patch {self.patch} to the power of layers to divide {self.side} "
                 f"pixels for {self.network}, got {self.layers}"
             )
+
+    @property
+    def positions(self) -> int:
+        """Patches of an image, at the first layer."""
+        return (self.side // self.patch) ** 2
 
     @property
     def side(self) -> int:

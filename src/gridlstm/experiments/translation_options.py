@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
+from gridlstm.fields import Layers, check_fields
 from gridlstm.training.settings import Training
 
 __all__ = ["TRANSLATION", "Translation"]
@@ -40,7 +41,7 @@ class Translation:
     network: Literal["reencoder", "attention", "depth-gated"] = "reencoder"
     """Which network learns: the Reencoder, or an encoder-decoder with attention, of ordinary or of
     depth-gated LSTM."""
-    layers: int = 2
+    layers: Layers = 2
     """Grids of the Reencoder; layers of the others."""
     hidden: int = 450
     """The length of hidden and memory vectors."""
@@ -62,8 +63,7 @@ class Translation:
     measure: ClassVar[str] = "perplexity"
 
     def __post_init__(self) -> None:
-        for name in ("train", "valid", "test"):  # From a file they come as lists.
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        check_fields(self)
         for name in ("longest", "validated", "layers", "hidden", "beam", "pairs"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -87,6 +87,9 @@ class Translation:
                 f"source, target: expected {expected} for {self.corpus}, "
                 f"got {self.source} to {self.target}"
             )
+
+    positions: ClassVar[int] = 1
+    """Words at least; how many there are is up to the text."""
 
 
 _laptop = Translation(

@@ -21,6 +21,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 from torch import Tensor
 
+from gridlstm.errors import ExpectedError
+
 __all__ = ["Checkpoint", "CheckpointError", "load_newest", "save"]
 
 KEPT = 2
@@ -29,7 +31,7 @@ _log = logging.getLogger("gridlstm")
 _NAME = re.compile(r"step-(\d+)")
 
 
-class CheckpointError(RuntimeError):
+class CheckpointError(ExpectedError):
     """A checkpoint that cannot be written or read, and why."""
 
 
@@ -124,7 +126,7 @@ def _load(path: Path, step: int, origin: str, shapes: Mapping[str, torch.Size]) 
             raise CheckpointError(f"{path}: it is of another run or step")
         tensors = load(content)
         state = dict(described["state"])
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
         raise CheckpointError(f"{path}: damaged ({error!r})") from error
     for name, shape in shapes.items():
         if name not in tensors or tensors[name].shape != shape:

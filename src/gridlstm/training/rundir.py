@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gridlstm.errors import ExpectedError
 from gridlstm.provenance import environment, write_json, write_text
 
 __all__ = ["RunDir", "RunError"]
@@ -22,7 +23,7 @@ FREE = ("minutes", "checkpoint_minutes", "samples")
 """Options that a run may be resumed with other values of: they say only when to stop or to save."""
 
 
-class RunError(RuntimeError):
+class RunError(ExpectedError):
     """A directory that cannot be used as asked, and why."""
 
 
@@ -76,8 +77,13 @@ class RunDir:
 
     def config(self) -> dict[str, Any]:
         """What was asked for."""
-        found = self._read("config.json")
-        if found.get("format") != FORMAT:
+        found = self.noted("config.json")
+        if found is None:
+            raise RunError(f"{self.path}: expected a run, got a place without config.json")
+        kinds = {"format": str, "experiment": str, "options": dict}
+        if found.get("format") != FORMAT or not all(
+            isinstance(found.get(name), kind) for name, kind in kinds.items()
+        ):
             raise RunError(f"{self.path / 'config.json'}: expected a {FORMAT!r}, got something else")
         return found
 
@@ -106,22 +112,22 @@ class RunDir:
 
     def sessions(self) -> list[dict[str, Any]]:
         """Machine, versions and commit of every session."""
-        try:
-            return list(json.loads((self.path / "sessions.json").read_text()))
-        except FileNotFoundError:
+        found = self._load("sessions.json")
+        if found is None:
             return []
-        except (OSError, ValueError) as error:
-            raise RunError(f"{self.path / 'sessions.json'}: {error}") from error
+        if not isinstance(found, list) or not all(isinstance(session, dict) for session in found):
+            raise RunError(f"{self.path / 'sessions.json'}: expected a list of sessions")
+        return found
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of all evaluations. A line that a killed process left unfinished is none."""
-        try:
-            lines = (self.path / "metrics.jsonl").read_text().splitlines(keepends=True)
-            return [json.loads(line) for line in lines if line.endswith("\n")]
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError) as error:
-            raise RunError(f"{self.path / 'metrics.jsonl'}: {error}") from error
+        rows = self._load("metrics.jsonl", lines=True) or []
+        for row in rows:
+            if not isinstance(row, dict) or "step" not in row or not all(map(_is_number, row.values())):
+                raise RunError(
+                    f"{self.path / 'metrics.jsonl'}: expected numbers by name, a step among them"
+                )
+        return list(rows)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Adds a row to the metrics."""
@@ -135,7 +141,14 @@ class RunDir:
 
     def summary(self) -> dict[str, Any] | None:
         """How the last session ended; ``None`` if it has not, or was killed."""
-        return self._read("summary.json") if (self.path / "summary.json").exists() else None
+        return self.noted("summary.json")
+
+    def noted(self, name: str) -> dict[str, Any] | None:
+        """A further file of the run; ``None`` if there is none."""
+        found = self._load(name)
+        if found is None or isinstance(found, dict):
+            return found
+        raise RunError(f"{self.path / name}: expected an object, got something else")
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Notes how a session ended."""
@@ -145,12 +158,18 @@ class RunDir:
         """Writes a further file of the run."""
         self._write(name, content)
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _load(self, name: str, *, lines: bool = False) -> Any:
+        """What JSON is in a file, or in each of its whole lines; ``None`` if there is no file."""
         try:
-            return dict(json.loads((self.path / name).read_text()))
+            text = (self.path / name).read_text()
+            if not lines:
+                return json.loads(text)
+            return [json.loads(line) for line in text.split("\n")[:-1]]
         except FileNotFoundError:
-            raise RunError(f"{self.path}: expected a run, got a place without {name}") from None
-        except (OSError, ValueError, TypeError) as error:
+            return None
+        except RecursionError:
+            raise RunError(f"{self.path / name}: nested too deeply") from None
+        except (OSError, ValueError) as error:
             raise RunError(f"{self.path / name}: {error}") from error
 
     def _write(self, name: str, content: Any, *, lines: bool = False) -> None:
@@ -162,6 +181,11 @@ class RunDir:
                 write_json(path, content)
         except OSError as error:
             raise RunError(f"cannot write {path}: {error}") from error
+
+
+def _is_number(value: object) -> bool:
+    """Whether it can be computed with; no integer of ours is larger than what floats can tell apart."""
+    return type(value) is float or (type(value) is int and abs(value) <= 2**53)
 
 
 def _is_empty(path: Path) -> bool:
@@ -181,6 +205,8 @@ def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     ]
     if other:
         raise RunError(f"{path}: cannot be resumed with other options: {'; '.join(other)}")
-    data = [name for name, sha in new.get("data", {}).items() if old.get("data", {}).get(name) != sha]
+    known = old.get("data")
+    known = known if isinstance(known, dict) else {}
+    data = [name for name, sha in new.get("data", {}).items() if known.get(name) != sha]
     if data:
         raise RunError(f"{path}: cannot be resumed with other data: {', '.join(data)}")

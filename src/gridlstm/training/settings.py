@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from gridlstm.fields import check_fields
+
 __all__ = ["Training"]
 
 
@@ -38,6 +40,7 @@ class Training:
     """Of initial weights and of data: the same seed gives the same run, bit for bit."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("batch", "samples", "evaluate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")

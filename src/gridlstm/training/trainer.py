@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from gridlstm.errors import ExpectedError
 from gridlstm.training.checkpoint import Checkpoint, load_newest, save
 from gridlstm.training.muon import Muon
 from gridlstm.training.problem import Measures, Problem
@@ -28,8 +29,10 @@ NETWORK = "network."
 REASONS = ("solved", "samples", "minutes", "interrupted")
 
 
-class TrainingError(RuntimeError):
+class TrainingError(ExpectedError):
     """Training cannot go on, and why."""
+
+    code = 1
 
 
 class Observer(Protocol):
