@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, fields
-from functools import cache
 from reprlib import repr as shortened
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -55,18 +54,13 @@ def check_fields(record: Any) -> None:
     Traceback (most recent call last):
     ValueError: layers: expected an integer of at most 1,000, got True
     """
-    for name, kind in _kinds(type(record)).items():
-        value = getattr(record, name)
+    kinds = get_type_hints(type(record), include_extras=True)
+    for name in (field.name for field in fields(record)):
+        value, kind = getattr(record, name), kinds[name]
         if type(value) is int and abs(value) > LARGEST:
             raise ValueError(f"{name}: expected at most {LARGEST:,}, got a larger number")
         if not _fits(value, kind):
             raise ValueError(f"{name}: expected {_describe(kind)}, got {shortened(value)}")
-
-
-@cache
-def _kinds(record: type) -> dict[str, Any]:
-    hints = get_type_hints(record, include_extras=True)
-    return {field.name: hints[field.name] for field in fields(record)}
 
 
 def _fits(value: Any, kind: Any) -> bool:

@@ -82,9 +82,9 @@ def _explain(error: BaseException) -> tuple[int, str | None]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Once is enough.
         return 130, "interrupted"
     if isinstance(error, ExpectedError):
-        return _explain(error.__cause__)[0] if isinstance(
-            error.__cause__, OSError
-        ) else error.code, str(error)
+        cause = error.__cause__
+        given = error.code == 2 and isinstance(cause, OSError)
+        return _explain(cause)[0] if given and cause else error.code, str(error)
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and OUT_OF_MEMORY.search(str(error))
     ):

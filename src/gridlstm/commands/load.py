@@ -8,14 +8,20 @@ from typing import NamedTuple, TypeVar
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from gridlstm.experiments.memory import check_memory, outline
+from gridlstm.experiments.memory import check_memory
 from gridlstm.experiments.options import Experiment, from_flat
 from gridlstm.experiments.problems import make_problem
 from gridlstm.training.checkpoint import load_newest
 from gridlstm.training.problem import Problem
 from gridlstm.training.rundir import RunDir, RunError
-from gridlstm.training.trainer import NETWORK, put_weights, weights_of
-from gridlstm.training.weights import check_weights, load_weights
+from gridlstm.training.weights import (
+    NETWORK,
+    check_weights,
+    load_weights,
+    outline,
+    put_weights,
+    weights_of,
+)
 
 __all__ = ["Trained", "expect", "experiment_of", "load", "load_into", "open_run", "stored"]
 

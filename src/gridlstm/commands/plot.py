@@ -1,8 +1,9 @@
 """The command ``gridlstm plot``."""
 
-from rich.console import Console
+import sys
 
 from gridlstm.commands import translation
+from gridlstm.commands.door import shown
 from gridlstm.commands.images import PICTURES, draw_picture
 from gridlstm.commands.load import experiment_of, load
 from gridlstm.commands.options import Plot
@@ -38,7 +39,7 @@ def run(options: Plot) -> None:
             figure = draw_solutions(curves)
     out = options.out or options.runs[0] / options.kind
     for path in save_figure(figure, out):
-        Console().print(str(path), soft_wrap=True, highlight=False)
+        sys.stdout.write(f"{shown(path)}\n")
 
 
 def _curve(run: RunDir) -> Curve:
@@ -49,7 +50,7 @@ def _curve(run: RunDir) -> Curve:
         if any(name not in row for row in rows):
             raise RunError(f"{run.path / 'metrics.jsonl'}: expected {name} in every row")
     return Curve(
-        name=run.path.name,
+        name=shown(run.path.name),
         experiment=experiment.name,
         network=experiment.network,
         layers=experiment.layers,

@@ -13,7 +13,7 @@ from rich.table import Table
 from torch import nn
 
 from gridlstm.commands.options import Train
-from gridlstm.experiments.memory import check_memory, outline
+from gridlstm.experiments.memory import check_memory
 from gridlstm.experiments.options import EXPERIMENTS, Characters, Experiment, Translation, flat
 from gridlstm.experiments.problems import make_problem
 from gridlstm.training.problem import Problem
@@ -21,7 +21,7 @@ from gridlstm.training.processes import Processes
 from gridlstm.training.reporter import Reporter, Signals, say, signals
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import Outcome, Trainer
-from gridlstm.training.weights import load_weights, save_weights
+from gridlstm.training.weights import load_weights, outline, save_weights
 
 __all__ = ["run"]
 

@@ -1,39 +1,25 @@
 """What an experiment asks of the machine's memory, before any of it is taken."""
 
-from collections.abc import Callable
-
-import torch
 from torch import nn
 
 from gridlstm.experiments.options import Experiment
 from gridlstm.provenance import memory_bytes
 
-__all__ = ["check_memory", "outline"]
+__all__ = ["check_memory"]
 
 FLOAT = 4
 """Bytes of a number."""
+VECTORS = 4
+"""Vectors of a block: the hidden and the memory vectors of two dimensions."""
 COPIES = {"sgd": 2, "adagrad": 3}
 """Numbers for each weight in training: itself, its gradient, what the optimiser keeps; else 4."""
-
-
-def outline(make: Callable[[], nn.Module]) -> nn.Module:
-    """A network without memory for its weights: names, shapes and types only.
-
-    Raises:
-        ValueError: if it is too large for any machine.
-    """
-    try:
-        with torch.device("meta"):
-            return make()
-    except (RuntimeError, OverflowError) as error:
-        raise ValueError(f"hidden, layers: expected smaller sizes ({error})") from error
 
 
 def check_memory(experiment: Experiment, samples: int, trained: nn.Module | None = None) -> None:
     """Refuses what this machine has too little memory for.
 
-    What is counted is less than what is needed: the weights with all that belongs to them in training,
-    and the hidden vectors, of all layers in training and of one otherwise.
+    What is counted is rather less than what is needed: the weights with all that belongs to them in
+    training, and hidden and memory vectors, of all layers in training and of one otherwise.
 
     Args:
         experiment: its sizes.
@@ -45,12 +31,12 @@ def check_memory(experiment: Experiment, samples: int, trained: nn.Module | None
     """
     shrinks = experiment.network in ("renet", "convolutional")
     layers = experiment.layers if trained is not None and not shrinks else 1
-    vectors = FLOAT * samples * experiment.positions * layers * experiment.hidden
+    vectors = FLOAT * VECTORS * samples * experiment.positions * layers * experiment.hidden
     parameters = sum(p.numel() for p in trained.parameters()) if trained is not None else 0
     weights = FLOAT * parameters * COPIES.get(experiment.training.optimizer, 4)
     memory = memory_bytes()
     if memory is not None and vectors + weights > memory:
-        parts = [f"{_shown(vectors)} for the hidden vectors of {samples:,} samples"]
+        parts = [f"{_shown(vectors)} for the vectors of {samples:,} samples"]
         if parameters:
             parts.insert(0, f"{_shown(weights)} to train {parameters:,} parameters")
         raise ValueError(

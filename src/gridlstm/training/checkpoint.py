@@ -81,7 +81,7 @@ def save(folder: Path, checkpoint: Checkpoint, origin: str = "") -> Path:
         _force(folder)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(beside, ignore_errors=True)
-        raise CheckpointError(f"cannot write checkpoint {target}: {error}") from error
+        raise CheckpointError(f"cannot write checkpoint {target}: {error}", code=1) from error
     # Those of later steps are damaged, or this one would have begun from them.
     earlier = [path for step, path in _found(folder) if step <= checkpoint.step]
     for old in earlier[KEPT:]:

@@ -15,16 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from gridlstm.errors import ExpectedError
-from gridlstm.training.checkpoint import Checkpoint, load_newest, save
+from gridlstm.training.checkpoint import Checkpoint, CheckpointError, load_newest, save
 from gridlstm.training.muon import Muon
 from gridlstm.training.problem import Measures, Problem
 from gridlstm.training.processes import Processes
 from gridlstm.training.settings import Training
+from gridlstm.training.weights import NETWORK, outline, put_weights, weights_of
 
-__all__ = ["NETWORK", "Observer", "Outcome", "Trainer", "TrainingError", "put_weights", "weights_of"]
-
-NETWORK = "network."
-"""What the names of the network's tensors begin with in a checkpoint."""
+__all__ = ["Observer", "Outcome", "Trainer", "TrainingError"]
 
 REASONS = ("solved", "samples", "minutes", "interrupted")
 
@@ -105,6 +103,9 @@ class Trainer:
                 f"batch: expected a multiple of the {self.processes.count} processes, "
                 f"got {settings.batch}"
             )
+        # A checkpoint of another network is refused before there is memory for this one.
+        drawn = weights_of(outline(problem.network))
+        found = load_newest(folder, origin, {f"{NETWORK}{name}": t.shape for name, t in drawn.items()})
         torch.manual_seed(settings.seed)
         self.network = problem.network().to(self.processes.device)
         self.optimizer = make_optimizer(settings, self.network)
@@ -115,10 +116,13 @@ class Trainer:
         self.best: Measures = {}
         self._saved = -1
         self._last_save = 0.0
-        shapes = {f"{NETWORK}{name}": t.shape for name, t in weights_of(self.network).items()}
-        found = load_newest(folder, origin, shapes)
         if found is not None:
-            self._restore(found)
+            try:
+                self._restore(found)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise CheckpointError(
+                    f"{folder}: step {found.step}: not of this training ({error!r})"
+                ) from error
         newest, oldest = self.processes.most(self.step, -self.step)
         if newest != -oldest:
             raise TrainingError(f"{folder}: expected one place for all processes, got several")
@@ -274,11 +278,14 @@ class Trainer:
     def _restore(self, found: Checkpoint) -> None:
         put_weights(self.network, found)
         states: dict[int, dict[str, Any]] = {}
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         for place, tensor in found.tensors.items():
             kind, _, rest = place.partition(".")
             if kind == "optimizer":
                 number, _, name = rest.partition(".")
                 states.setdefault(int(number), {})[name] = tensor
+                if tensor.shape not in ((), parameters[int(number)].shape):
+                    raise ValueError(f"{place}: of shape {list(tensor.shape)}")
         for place, value in found.state["optimizer"].items():
             number, _, name = place.partition(".")
             states.setdefault(int(number), {})[name] = value
@@ -293,10 +300,11 @@ class Trainer:
             }
         )
         self.step = self._saved = found.step
-        self.seconds = found.state["seconds"]
-        self.losses = list(found.state["losses"])
-        self.measures = dict(found.state["measures"])
-        self.best = dict(found.state.get("best", {}))
+        self.seconds = float(found.state["seconds"])
+        self.losses = [float(loss) for loss in found.state["losses"]]
+        self.measures, self.best = (dict(found.state.get(key, {})) for key in ("measures", "best"))
+        if not all(isinstance(n, int | float) for n in (*self.measures.values(), *self.best.values())):
+            raise TypeError("measures, best: expected numbers")
 
 
 def make_optimizer(settings: Training, network: nn.Module) -> torch.optim.Optimizer:
@@ -308,15 +316,3 @@ def make_optimizer(settings: Training, network: nn.Module) -> torch.optim.Optimi
     if settings.optimizer == "sgd":
         return torch.optim.SGD(network.parameters(), settings.rate)
     return torch.optim.Adam(network.parameters(), settings.rate)
-
-
-def weights_of(network: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers, each once, however often it is shared."""
-    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
-
-
-def put_weights(network: nn.Module, found: Checkpoint) -> None:
-    """Gives a network the weights of a checkpoint."""
-    with torch.no_grad():
-        for name, tensor in weights_of(network).items():
-            tensor.copy_(found.tensors[f"{NETWORK}{name}"])

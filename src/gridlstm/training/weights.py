@@ -1,16 +1,33 @@
 """The weights of a network in a file of their own."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_model, save_model
-from torch import nn
+from torch import Tensor, nn
 
 from gridlstm.errors import ExpectedError
+from gridlstm.training.checkpoint import Checkpoint
 
-__all__ = ["WeightsError", "check_weights", "load_weights", "save_weights"]
+__all__ = [
+    "NETWORK",
+    "WeightsError",
+    "check_weights",
+    "load_weights",
+    "outline",
+    "put_weights",
+    "save_weights",
+    "weights_of",
+]
 
+
+Network = TypeVar("Network", bound=nn.Module)
+
+NETWORK = "network."
+"""What the names of the network's tensors begin with in a checkpoint."""
 
 _KINDS = {torch.float32: "F32", torch.float64: "F64", torch.uint8: "U8", torch.int64: "I64"}
 """How files call the types that networks have."""
@@ -18,6 +35,19 @@ _KINDS = {torch.float32: "F32", torch.float64: "F64", torch.uint8: "U8", torch.i
 
 class WeightsError(ExpectedError):
     """Weights that cannot be written or read, and why."""
+
+
+def outline(make: Callable[[], Network]) -> Network:
+    """A network without memory for its weights, on ``meta``: names, shapes and types only.
+
+    Raises:
+        ValueError: if it is too large for any machine.
+    """
+    try:
+        with torch.device("meta"):
+            return make()
+    except (RuntimeError, OverflowError) as error:
+        raise ValueError(f"hidden, layers: expected smaller sizes ({error})") from error
 
 
 def save_weights(network: nn.Module, path: Path) -> None:
@@ -35,7 +65,7 @@ def save_weights(network: nn.Module, path: Path) -> None:
         beside.replace(path)
     except (OSError, SafetensorError) as error:
         beside.unlink(missing_ok=True)
-        raise WeightsError(f"cannot write {path}: {error}") from error
+        raise WeightsError(f"cannot write {path}: {error}", code=1) from error
 
 
 def load_weights(network: nn.Module, path: Path) -> None:
@@ -80,3 +110,15 @@ def check_weights(network: nn.Module, path: Path) -> None:
     missing = [name for name, tensor in expected.items() if id(tensor) not in stored]
     if missing:
         raise WeightsError(f"{path}: expected {missing[0]}, got a file without it")
+
+
+def weights_of(network: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers, each once, however often it is shared."""
+    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+
+
+def put_weights(network: nn.Module, found: Checkpoint) -> None:
+    """Gives a network the weights of a checkpoint."""
+    with torch.no_grad():
+        for name, tensor in weights_of(network).items():
+            tensor.copy_(found.tensors[f"{NETWORK}{name}"])
