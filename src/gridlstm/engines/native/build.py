@@ -44,7 +44,7 @@ def library() -> ctypes.CDLL | None:
         return None
     try:
         return _load()
-    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         _log.warning("gridlstm: no compiled kernel, so the slower PyTorch path is used (%s)", error)
         return None
 
