@@ -345,6 +345,21 @@ def test_names_of_runs_in_other_messages(gridlstm: Program, tmp_path: Path) -> N
     assert (code, output) == (0, f"{tmp_path}/[red]\\x1b.json: 1 runs\n")
 
 
+def test_names_of_runs_on_a_terminal(
+    gridlstm: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "400")
+    run = tmp_path / "a [bold]run[/x]\x1b[31m"
+    options = ("train", "parity", "--preset", "smoke", "--samples", 9999, "--rate", 1e-9, "--out", run)
+    code, output, errors = gridlstm(*options, "--minutes", 1e-3)
+    assert (code, errors) == (0, "")
+    assert output.count(r"a [bold]run[/x]\x1b[31m") == 2  # As the run, and in how to go on.
+    code, output, errors = gridlstm("eval", run, "--samples", 20)
+    assert (code, errors) == (0, "")
+    assert r"x]\x1b[31m" in output
+
+
 @pytest.mark.parametrize(
     "module",
     ["gridlstm.commands.door", "tyro", "numpy", "torch._C", "torch.nn", "gridlstm.commands.load"],

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-CASES = int(os.environ.get("GRIDLSTM_FUZZ", "300"))
+CASES = int(os.environ.get("GRIDLSTM_FUZZ", "250"))
 FIRST = int(os.environ.get("GRIDLSTM_FUZZ_SEED", "0"))
 SECONDS = 60
 """What takes longer hangs, however busy the machine is."""

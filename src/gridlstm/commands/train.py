@@ -10,8 +10,10 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from torch import nn
 
+from gridlstm.commands.door import shown
 from gridlstm.commands.options import Train
 from gridlstm.experiments.memory import check_memory
 from gridlstm.experiments.options import EXPERIMENTS, Characters, Experiment, Translation, flat
@@ -90,7 +92,7 @@ def _train(
                 _log.warning("not bit for bit: %s differ from those before", " and ".join(other))
         run.begin(trainer.step, **details)
     bounds = (trainer.samples, experiment.training.samples)
-    with Reporter(run if processes.first else None, path.name, bounds, caught) as reporter:
+    with Reporter(run if processes.first else None, shown(path.name), bounds, caught) as reporter:
         outcome = trainer.run(reporter)
     if processes.first:
         _save(trainer, run)
@@ -123,11 +125,12 @@ def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
         best = f" (best {outcome.best[name]:.4f})" if outcome.best else ""
         table.add_row(name, f"{value:.4f}{best}")
     table.add_row("parameters", f"{summary['parameters']:,}")
-    table.add_row("run", str(path))
+    table.add_row("run", Text(shown(path)))
     console.print(table)
     if outcome.reason in ("interrupted", "minutes"):
         again = [argument for argument in sys.argv[1:] if argument != "--resume"]
-        console.print(f"Go on with: gridlstm {shlex.join(again)} --resume", soft_wrap=True)
+        line = shown(f"Go on with: gridlstm {shlex.join(again)} --resume")
+        console.print(Text(line), soft_wrap=True)
 
 
 def _name(experiment: Experiment) -> str:

@@ -65,7 +65,7 @@ class Reporter:
         self._writer = None if run is None else _tensorboard(run, samples[0])
         self._lines = run is not None and not console.is_terminal
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[figures]}"),
