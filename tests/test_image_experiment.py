@@ -15,8 +15,8 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
-from gridlstm.commands.parser import parse
 from gridlstm.commands.options import Run, Train
+from gridlstm.commands.parser import parse
 from gridlstm.commands.train import run as train
 from gridlstm.experiments.image_options import IMAGES, Images
 from gridlstm.experiments.images import ImageProblem, as_input, classify, make_network
