@@ -65,7 +65,7 @@ def test_a_resume_that_fails_leaves_a_finished_model(gridlstm, run: Path) -> Non
     for path in (run / "checkpoints").rglob("tensors.safetensors"):
         path.write_bytes(b"damaged")
     code, _, errors = gridlstm(*BEST, "--out", run, "--resume", "--samples", 80)
-    assert code == 1
+    assert code == 2
     assert "no usable checkpoint" in errors
     assert (run / "model.safetensors").read_bytes() == before
     assert gridlstm("eval", run, "--samples", 100)[0] == 0
@@ -334,6 +334,6 @@ def test_a_state_of_another_shape_is_one_line(
     found.state[name] = value
     save(run / "checkpoints", found, origin)
     code, _, errors = gridlstm(*PARITY, "--out", run, "--resume", "--samples", 120)
-    assert code == 1
+    assert code == 2
     assert errors.count("\n") == 1
     assert "the checkpoint of step 4 is damaged" in errors
