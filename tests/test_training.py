@@ -36,6 +36,8 @@ class Mix(nn.Module):
 class Line:
     """A linear problem with dropout, tied weights, and something carried from update to update."""
 
+    outer = ("0.*",)
+
     def __init__(self, nan_at: int | None = None) -> None:
         self.mean = torch.zeros(4)
         self.nan_at = nan_at
