@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "gridlstm"
 
 PUBLIC = [
     "AttentionTranslator",
+    "Cell",
     "ConvolutionalNetwork",
     "DeepGridLSTM",
     "Dim",

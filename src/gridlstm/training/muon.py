@@ -85,7 +85,7 @@ class Muon(torch.optim.Optimizer):
             state = self.state[parameter]
             if not state:
                 state["average"], state["square"] = (torch.zeros_like(parameter) for _ in range(2))
-                state["step"] = torch.zeros(())
+                state["step"] = torch.zeros((), device="cpu")
         states = [self.state[parameter] for parameter in parameters]
         first, second = group["betas"]
         adam(
