@@ -112,6 +112,7 @@ def run(*arguments: str) -> str:
     [
         ("beside_nn_lstm.py", r"2-LSTM: \(20, 4, 64\) state \(3, 4, 64\)"),
         ("image_corners.py", r"every layer has a gradient: True"),
+        ("own_cell.py", r"gradients of the engines: \de-0[5-9]"),
         ("two_sides.py", r"largest difference \de(-0[6-9]|\+00)"),
     ],
 )
