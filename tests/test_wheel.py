@@ -1,4 +1,4 @@
-"""The built wheel in an environment of its own: the layer works with what it requires and nothing else."""
+"""The built wheel in an environment of its own: the layer works with what it requires alone."""
 
 import os
 import subprocess
