@@ -202,9 +202,11 @@ def kill_randomly(folder: Path, count: int) -> int:
             child = start(session, path)
             time.sleep(generator.random() * seconds)
             os.kill(child, signal.SIGKILL)
-            if ended(child) == 0:
+            code = ended(child)
+            if code == 0:
                 seconds = max(0.02, time.monotonic() - began)
                 break
+            assert code == -signal.SIGKILL
             kills += 1
             check_left(path, None)
         check_resumed(path, expected)

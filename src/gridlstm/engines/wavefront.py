@@ -23,7 +23,7 @@ from gridlstm.engines.buffers import Buffers, Call, Gradients, make_buffers, mak
 from gridlstm.engines.native import NativePointwise, reasons_against
 from gridlstm.engines.pointwise import Pointwise, Rim
 from gridlstm.engines.products import GradWeights, multiply, pack
-from gridlstm.engines.tracing import check_recording, check_transforms
+from gridlstm.engines.tracing import check_recording, check_transforms, is_recorded
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import Plan
 from gridlstm.state import State
@@ -79,9 +79,9 @@ def run(
         else:
             workspace = Workspace()
             buffers = make_buffers(call, like, workspace, states="two", gates="one")
-            # Detached, so that a recorded graph has no gradients either, whoever runs it.
-            weights = _grouped(Weights, _detached(_flatten(weights)))
-            incoming = _grouped(State, _detached(_flatten(incoming)))
+            if is_recorded():  # The graph is to have no gradients either, whoever runs it.
+                weights = _grouped(Weights, _detached(_flatten(weights)))
+                incoming = _grouped(State, _detached(_flatten(incoming)))
             states = _forward(call, weights, incoming, buffers, trace)
     if not trace:
         return states, None
