@@ -39,7 +39,10 @@ PUBLIC = [
 
 # From the ground up: a module imports only from its own layer and those before it.
 LAYERS = [
-    ["cache", "files", "pipes", "ranges", "checks", "fixed", "state", "geometry"],
+    [
+        *("cache", "errors", "files", "pipes", "ranges", "fields"),
+        *("checks", "fixed", "state", "geometry"),
+    ],
     ["cells"],
     ["dim"],
     ["transfer"],
