@@ -354,7 +354,8 @@ def test_names_of_runs_on_a_terminal(
     options = ("train", "parity", "--preset", "smoke", "--samples", 9999, "--rate", 1e-9, "--out", run)
     code, output, errors = gridlstm(*options, "--minutes", 1e-3)
     assert (code, errors) == (0, "")
-    assert output.count(r"a [bold]run[/x]\x1b[31m") == 2  # As the run, and in how to go on.
+    # The run, how to continue it, two to try next.
+    assert output.count(r"a [bold]run[/x]\x1b[31m") == 4
     code, output, errors = gridlstm("eval", run, "--samples", 20)
     assert (code, errors) == (0, "")
     assert r"x]\x1b[31m" in output

@@ -15,8 +15,8 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
-from gridlstm.cli import _parse
 from gridlstm.commands.options import Run, Train
+from gridlstm.commands.parser import parse
 from gridlstm.commands.train import run as train
 from gridlstm.experiments.image_options import IMAGES, Images
 from gridlstm.experiments.images import ImageProblem, as_input, classify, make_network
@@ -436,7 +436,7 @@ def test_the_code_of_the_documentation_runs() -> None:
 def test_the_commands_of_the_documentation_are_understood() -> None:
     text = (Path(__file__).parents[1] / "docs" / "images.md").read_text()
     lines = re.findall(r"^gridlstm (.*?)(?: +#.*)?$", text, re.MULTILINE)
-    asked = [_parse(shlex.split(line)) for line in lines]
+    asked = [parse(shlex.split(line))[1] for line in lines]
     trained = [options.experiment for options in asked if isinstance(options, Train)]
     assert (len(asked), len(trained)) == (12, 8)
     assert [experiment.network for experiment in trained[2:7]] == [

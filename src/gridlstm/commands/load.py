@@ -10,6 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from gridlstm.experiments.memory import check_memory
 from gridlstm.experiments.options import Experiment, from_flat
 from gridlstm.experiments.problems import make_problem
 from gridlstm.training.checkpoint import CheckpointError, load_newest
@@ -199,7 +200,8 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
     other = [name for name, sha in problem.data().items() if trained_on.get(name) != sha]
     if other:
         raise RunError(f"{run.path}: expected the data of its training, got others: {', '.join(other)}")
-    return Trained(experiment, problem, load_into(problem.network(), run))
+    check_memory(experiment, READ)
+    return Trained(experiment, problem, load_into(problem.network, run))
 
 
 def load_into(make: Callable[[], Network], run: RunDir) -> Network:

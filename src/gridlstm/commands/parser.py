@@ -173,7 +173,7 @@ def _reworded(message: str) -> str:
         return f"{found[1]}: expected {KINDS.get(kind, kind)} or None, got {found[3]}"
     if found := re.match(r"Error parsing (\S+): Could not find .*?: \[(.*)\]", message):
         return f"{found[1]}: expected other values, got {found[2]}"
-    if found := re.match(r"Missing value for argument '(\S+)'\.", message):
+    if found := re.match(r"Missing value for argument \W*?(--[\w-]+)", message):
         return f"{found[1]}: expected a value, got none"
     if found := re.match(
         r"invalid choice '(.*)' for argument '(\S+)'\. Expected one of \((.*)\)", message
