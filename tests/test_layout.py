@@ -134,12 +134,6 @@ def test_every_example_is_run() -> None:
     assert all(path.name in text for path in (ROOT / "examples").glob("*.py"))
 
 
-def test_readme_code_runs() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert blocks
-    run("-c", "\n".join(blocks))
-
-
 def test_readme_tables_are_those_of_the_results() -> None:
     before = (ROOT / "README.md").read_text()
     code = (
