@@ -424,11 +424,12 @@ def test_bfloat16_and_retraining(gridlstm, tmp_path: Path) -> None:
 def test_the_code_of_the_documentation_runs() -> None:
     text = (Path(__file__).parents[1] / "docs" / "images.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names: dict[str, object] = {}
     exec("\n".join(blocks), names)
-    net, images = names["net"], names["images"]
+    net, backbone, images = names["net"], names["backbone"], names["images"]
     assert net(images).shape == (8, 10)  # type: ignore[operator]
+    assert backbone(images).shape == (8, 7, 7, 64)  # type: ignore[operator]
 
 
 def test_options_survive_the_run_directory() -> None:
