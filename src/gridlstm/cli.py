@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from types import FrameType
 
 __all__ = ["main"]
@@ -24,6 +25,8 @@ COMMANDS = {
     "bench": "bench.command:run",
 }
 """What runs each command."""
+NEEDED = ("tyro", "rich", "matplotlib", "safetensors", "PIL")
+"""Packages that the layer does without: the extra ``experiments``."""
 
 
 def main() -> None:
@@ -47,6 +50,13 @@ def main() -> None:
 
 def _run(arguments: list[str], heard: bool) -> None:
     from gridlstm.commands.door import door
+
+    if any(find_spec(name) is None for name in NEEDED):
+        sys.stderr.write(
+            "gridlstm: the command needs packages that are not installed: "
+            "pip install 'gridlstm[experiments]'\n"
+        )
+        raise SystemExit(2)
 
     with door("gridlstm"):
         if arguments[:1] == ["--version"]:

@@ -119,7 +119,7 @@ class Trainer:
         found = None if fresh else load_newest(folder, origin, shapes)
         torch.manual_seed(settings.seed)
         self.network = problem.network().to(self.processes.device)
-        self.optimizer = make_optimizer(settings, self.network)
+        self.optimizer = make_optimizer(settings, self.network, problem.outer)
         self.step = 0
         self.seconds = 0.0
         self.losses: list[float] = []
