@@ -95,5 +95,5 @@ def test_momentum_is_a_setting() -> None:
     optimizer = make_optimizer(settings, nn.Linear(3, 3))
     assert {group["momentum"] for group in optimizer.param_groups} == {0.8}
     for wrong in (1.0, -0.1, float("nan")):
-        with pytest.raises(ValueError, match="momentum: expected at least 0 and less than 1, got"):
+        with pytest.raises(ValueError, match=r"momentum: expected (at least 0|a number)"):
             Training(momentum=wrong)
