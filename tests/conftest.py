@@ -1,6 +1,7 @@
 """Shape checking, NaN-filled buffers and one thread, for every test."""
 
 import os
+import signal
 import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -45,11 +46,13 @@ def gridlstm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
     def run(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["gridlstm", *map(str, arguments)])
-        code = 0
+        code, handler = 0, signal.getsignal(signal.SIGINT)
         try:
             main()
         except SystemExit as stopped:
             code = stopped.code or 0
+        finally:  # The program leaves it to the system.
+            signal.signal(signal.SIGINT, handler)
         return code, *capsys.readouterr()
 
     return run

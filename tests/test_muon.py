@@ -1,16 +1,15 @@
 """Muon: orthogonal updates for what recurs, Adam for the rest."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
-from gridlstm import (
-    AttentionTranslator,
-    GatedFeedbackLSTM,
-    MultiplicativeRNN,
-    SequenceGridLSTM,
-    StackedLSTM,
-)
+from gridlstm import Dim, GridLSTM
+from gridlstm.experiments.options import EXPERIMENTS
+from gridlstm.experiments.problems import make_problem
 from gridlstm.training.muon import Muon, orthogonalise
 from gridlstm.training.settings import Training
 from gridlstm.training.trainer import make_optimizer
@@ -50,11 +49,12 @@ def test_it_agrees_with_pytorchs_muon_on_a_matrix() -> None:
     assert moved.norm().item() == pytest.approx(expected.norm().item(), rel=0.05)
 
 
-def test_vectors_and_the_matrices_of_linear_layers_are_adams() -> None:
+def test_vectors_and_what_is_named_are_adams() -> None:
     torch.manual_seed(0)
     ours, theirs = nn.Linear(5, 3), nn.Linear(5, 3)
     theirs.load_state_dict(ours.state_dict())
-    first, second = Muon(ours, 0.01), torch.optim.Adam(theirs.parameters(), 0.01)
+    first = Muon(ours, 0.01, outer=["wei*"])
+    second = torch.optim.Adam(theirs.parameters(), 0.01)
     for _ in range(5):
         x = torch.randn(4, 5)
         for network, optimizer in ((ours, first), (theirs, second)):
@@ -65,29 +65,50 @@ def test_vectors_and_the_matrices_of_linear_layers_are_adams() -> None:
     torch.testing.assert_close(ours.bias, theirs.bias)
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_the_weights_of_blocks_are_the_matrices(tied: bool) -> None:
-    network = nn.Sequential(SequenceGridLSTM(5, 8, 3, tied=tied), nn.Linear(8, 2))
-    names = {id(p): name for name, p in network.named_parameters()}
-    matrices = [names[id(p)] for p in Muon(network).param_groups[0]["params"]]
-    assert sorted(matrices) == ["0.grid.weight_depth", "0.grid.weight_time"]
+SEQUENCES = ["scores.weight", "body.projection.linear.weight"]
+WORDS = ["model.scores.weight", "model.source.weight", "model.target.weight"]
 
 
 @pytest.mark.parametrize(
-    ("network", "adams"),
+    ("experiment", "options", "adams"),
     [
-        (StackedLSTM(5, 8, 2), ["lstm.weight_ih_l0"]),
-        (StackedLSTM(5, 8, 2, tied=True), ["input_projection.weight"]),
-        (MultiplicativeRNN(5, 8), ["weight_input"]),
-        (GatedFeedbackLSTM(5, 8, 2, bias=False), ["weight_input.0"]),
-        (AttentionTranslator(9, 7, 8), ["source.weight", "target.weight", "scores.weight"]),
+        ("memorization", {"network": "tied-grid"}, SEQUENCES),
+        ("memorization", {"network": "untied-grid"}, SEQUENCES),
+        ("addition", {"network": "tied-stacked"}, ["scores.weight", "body.input_projection.weight"]),
+        ("addition", {"network": "untied-stacked"}, ["scores.weight", "body.lstm.weight_ih_l0"]),
+        ("parity", {"network": "untied-tanh"}, ["scores.weight", "body.projection.weight"]),
+        ("characters", {"network": "shared-grid"}, SEQUENCES),
+        (
+            "characters",
+            {"network": "multiplicative", "layers": 1},
+            ["scores.weight", "body.weight_input"],
+        ),
+        ("characters", {"network": "gated-feedback"}, ["scores.weight", "body.weight_input.0"]),
+        ("translation", {"network": "reencoder"}, WORDS),
+        ("translation", {"network": "attention"}, WORDS),
+        ("images", {}, ["projection.linear.weight", "relu.weight", "scores.weight"]),
     ],
-    ids=lambda given: type(given).__name__,
 )
-def test_matrices_that_read_or_write_symbols_are_adams(network: nn.Module, adams: list[str]) -> None:
-    matrices = {id(p) for p in Muon(network).param_groups[0]["params"]}
-    found = [name for name, p in network.named_parameters() if p.dim() > 1 and id(p) not in matrices]
+def test_matrices_that_read_or_write_data_are_adams(
+    experiment: str, options: dict[str, Any], adams: list[str]
+) -> None:
+    problem = make_problem(replace(EXPERIMENTS[experiment]["smoke"], **options))
+    network = problem.network()
+    optimizer = Muon(network, outer=problem.outer)
+    matrices = {id(p) for p in optimizer.param_groups[0]["params"]}
+    found = [
+        name
+        for name, p in network.named_parameters()
+        if p.dim() > 1 and id(p) not in matrices and "bias" not in name
+    ]
     assert sorted(found) == sorted(adams)
+
+
+def test_vectors_are_adams_also_with_an_axis_of_positions() -> None:
+    network = GridLSTM([Dim("x", "peephole", size=3, tied=False)], 4)
+    muons, adams = (group["params"] for group in Muon(network).param_groups)
+    assert [p.shape for p in muons] == [(3, 16, 4)]
+    assert [p.shape for p in adams] == [(3, 16), (3, 12)]
 
 
 def test_momentum_is_a_setting() -> None:

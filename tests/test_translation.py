@@ -289,8 +289,8 @@ def test_on_a_terminal_each_line_is_answered_until_it_is_interrupted(
 
     monkeypatch.setattr(sys, "stdin", Terminal(lines))
     monkeypatch.setattr(TextTranslator, "translate", answer)
-    prompt = "Type sentences (zh to en), one per line; Ctrl-D ends.\n"
-    assert gridlstm("translate", trained) == (130, "Hello.\n\n", prompt)
+    told = "Type sentences (zh to en), one per line; Ctrl-D ends.\ngridlstm translate: interrupted\n"
+    assert gridlstm("translate", trained) == (130, "Hello.\n\n", told)
 
 
 def test_a_closed_input_is_refused(gridlstm, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,9 +367,9 @@ def test_languages_that_differ_make_no_ensemble(tmp_path: Path) -> None:
 def test_languages_are_kept_with_the_weights(tmp_path: Path, trained: Path) -> None:
     problem = TranslationProblem(small(tmp_path), None)
     network = make_model(problem.experiment, problem.source, problem.target)
-    assert read_languages(network.languages) == (problem.source, problem.target)
+    assert read_languages(bytes(network.languages.tolist())) == (problem.source, problem.target)
     with pytest.raises(DataError, match="languages: expected two with their words"):
-        read_languages(torch.zeros(3, dtype=torch.uint8))
+        read_languages(bytes(3))
     assert load_file(trained / "model.safetensors")["languages"].dtype == torch.uint8
 
 

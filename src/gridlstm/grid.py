@@ -306,16 +306,13 @@ class GridLSTM(FixedArguments):
     def extra_repr(self) -> str:
         """The arguments that differ from their defaults."""
         shown = [repr(list(self.dims))]
+        usual = {"output": "paper", "dropout": 0.0, "engine": "wavefront", "recompute": False}
         if not self.bias:
             shown.append("bias=False")
         elif self.forget_bias != 1:
             shown.append(f"forget_bias={self.forget_bias}")
-        if self.output != "paper":
-            shown.append(f'output="{self.output}"')
-        if self.dropout:
-            shown.append(f"dropout={self.dropout}")
-        if self.engine != "wavefront":
-            shown.append(f'engine="{self.engine}"')
-        if self.recompute:
-            shown.append("recompute=True")
+        for name, default in usual.items():
+            value = getattr(self, name)
+            if value != default:
+                shown.append(f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}")
         return ", ".join(shown)

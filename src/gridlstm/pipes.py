@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from typing import IO, Any, cast
 
 __all__ = ["lasting_output", "stop_writing"]
@@ -9,7 +10,8 @@ __all__ = ["lasting_output", "stop_writing"]
 
 def stop_writing() -> None:
     """Lets what is still to be written vanish; Python would complain when it flushes the rest."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError, ValueError):  # Not every output is a file.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def lasting_output() -> IO[str]:

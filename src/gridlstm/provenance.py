@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["environment"]
+__all__ = ["environment", "memory_bytes"]
 
 _PACKAGES = ("gridlstm", "torch", "numpy")
 
@@ -26,7 +26,7 @@ def environment() -> dict[str, Any]:
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
-            "memory_gib": _memory_gib(),
+            "memory_gib": None if (memory := memory_bytes()) is None else round(memory / 2**30, 1),
             "system": f"{platform.system()} {platform.machine()}",
         },
         "python": platform.python_version(),
@@ -72,7 +72,8 @@ def _processor() -> str:
     return f"{name} ({flags})" if flags else name
 
 
-def _memory_gib() -> float | None:
+def memory_bytes() -> int | None:
+    """The machine's memory, where the system tells."""
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return None
-    return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

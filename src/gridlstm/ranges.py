@@ -1,4 +1,4 @@
-"""Range checks of numbers. No PyTorch here: options are checked before it is loaded."""
+"""Range checks of a number. No PyTorch here: options are checked before it is loaded."""
 
 import math
 import operator
@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from typing_extensions import Unpack
 
-__all__ = ["Bounds", "check_fields", "check_number"]
+__all__ = ["Bounds", "check_number"]
 
 
 class Bounds(TypedDict, total=False):
@@ -56,9 +56,3 @@ def check_number(name: str, value: float | None, **bounds: Unpack[Bounds]) -> No
     if not all(within(value, limit) for _, within, limit in limits):
         expected = " and ".join(f"{words} {limit}" for words, _, limit in limits)
         raise ValueError(f"{name}: expected {expected}{' or None' * optional}, got {value}")
-
-
-def check_fields(owner: object, *names: str, **bounds: Unpack[Bounds]) -> None:
-    """:func:`check_number` for several attributes of ``owner``."""
-    for name in names:
-        check_number(name, getattr(owner, name), **bounds)

@@ -11,7 +11,7 @@ from gridlstm.bench.cases import CASES
 from gridlstm.bench.contenders import CONTENDERS, has_bfloat16
 from gridlstm.bench.generation import run_generation
 from gridlstm.bench.growth import run_growth
-from gridlstm.bench.measure import DisagreementError, check, describe, measure
+from gridlstm.bench.measure import check, describe, measure
 from gridlstm.bench.options import Bench
 from gridlstm.bench.report import compare, ratio_table, save_plot
 from gridlstm.bench.search import run_search
@@ -26,19 +26,13 @@ def run(options: Bench) -> None:
     """Runs what was asked for.
 
     Raises:
-        SystemExit: if an option makes no sense (2), or a contender disagrees with the reference (1).
+        ValueError: if an option makes no sense.
+        DisagreementError: if a contender disagrees with the reference.
     """
     console = Console()
     if options.compare is not None:
         console.print(compare(*(_load(path) for path in options.compare)))
         return
-    if not options.threads:
-        _refuse("--threads: expected at least one number, got none")
-    for threads in options.threads:
-        if threads < 1:
-            _refuse(f"--threads: expected at least 1, got {threads}")
-    if options.rounds < 1:
-        _refuse(f"--rounds: expected at least 1, got {options.rounds}")
     if options.growth:
         run_growth(options, console)
         return
@@ -50,7 +44,8 @@ def run(options: Bench) -> None:
         return
     unknown = [name for name in options.cases if name not in CASES]
     if unknown:
-        _refuse(f"--cases: expected some of {', '.join(CASES)}, got {', '.join(unknown)}")
+        expected = ", ".join(CASES)
+        raise ValueError(f"--cases: expected some of {expected}, got {', '.join(unknown)}")
     cases = [CASES[name] for name in options.cases or CASES]
     names = [
         name for name in CONTENDERS if "bfloat16" not in name or options.bfloat16 or has_bfloat16()
@@ -69,22 +64,17 @@ def run(options: Bench) -> None:
         },
         "cases": [],
     }
-    try:
-        with console.status("") as status:
-            errors = {}
-            for case in cases:
-                status.update(f"{case.name}: comparing with the reference")
-                errors[case.name] = check(case, CONTENDERS)
-            for case in cases:
-                chosen = case.smaller() if options.quick else case
-                rounds = min(3, options.rounds) if options.quick else options.rounds
-                seconds = measure(
-                    chosen, names, options.threads, rounds, options.patience, status.update
-                )
-                results["cases"].append(describe(chosen, errors[case.name], seconds))
-                write_json(out, results)  # What is done is kept, whatever comes.
-    except DisagreementError as error:
-        raise SystemExit(f"gridlstm bench: {error}") from None
+    with console.status("") as status:
+        errors = {}
+        for case in cases:
+            status.update(f"{case.name}: comparing with the reference")
+            errors[case.name] = check(case, CONTENDERS)
+        for case in cases:
+            chosen = case.smaller() if options.quick else case
+            rounds = min(3, options.rounds) if options.quick else options.rounds
+            seconds = measure(chosen, names, options.threads, rounds, options.patience, status.update)
+            results["cases"].append(describe(chosen, errors[case.name], seconds))
+            write_json(out, results)  # What is done is kept, whatever comes.
     save_plot(results, out)
     console.print(ratio_table(results))
     console.print(f"{out}, with a plot beside it")
@@ -95,11 +85,9 @@ def _load(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text())
         if found["kind"] != "bench":
             raise KeyError("kind")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        _refuse(f"--compare: expected a result file of gridlstm bench, got {path} ({error!r})")
+        compare(found, found)  # It has what will be asked for.
+    except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"--compare: expected a result file of gridlstm bench, got {path} ({error!r})"
+        ) from error
     return dict(found)
-
-
-def _refuse(message: str) -> None:
-    Console(stderr=True).print(message, highlight=False, soft_wrap=True)
-    raise SystemExit(2)

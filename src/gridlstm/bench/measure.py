@@ -12,6 +12,7 @@ import torch
 
 from gridlstm.bench.cases import Case
 from gridlstm.bench.contenders import CONTENDERS, Work
+from gridlstm.errors import ExpectedError
 
 __all__ = ["DisagreementError", "check", "describe", "measure"]
 
@@ -28,8 +29,10 @@ SLOW = ("reference", "loop")
 SLOW_ROUNDS = 3
 
 
-class DisagreementError(RuntimeError):
+class DisagreementError(ExpectedError):
     """A contender does not compute what the reference computes: its time means nothing."""
+
+    code = 1
 
 
 def check(case: Case, names: Iterable[str]) -> dict[str, float]:

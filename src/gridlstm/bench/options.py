@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from gridlstm.fields import Threads, check_types
+
 __all__ = ["Bench"]
 
 
@@ -16,7 +18,7 @@ class Bench:
 
     cases: tuple[str, ...] = ()
     """Which cases to run, by name; all of them unless given."""
-    threads: tuple[int, ...] = (1,)
+    threads: tuple[Threads, ...] = (1,)
     """Numbers of threads to run with, each beside the others."""
     rounds: int = 7
     """How often each contender is timed; the median counts."""
@@ -36,3 +38,11 @@ class Bench:
     """Instead, compare two result files: the old one and the new one."""
     out: Path | None = None
     """Where results go: a JSON file, and a plot beside it. Unless given, below runs/."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        if not self.threads:
+            raise ValueError("threads: expected at least one number, got none")
+        for name, value in (("rounds", self.rounds), *(("threads", count) for count in self.threads)):
+            if value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")

@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from gridlstm.bench.measure import DisagreementError
 from gridlstm.bench.options import Bench
 from gridlstm.files import write_json
 from gridlstm.models.reencoder import Reencoder
@@ -114,7 +115,7 @@ def measure_search(
             seconds[name].append(time.perf_counter() - started)
             expected = found if expected is None else expected
             if any(abs(found[k].score - own.score) > 1e-3 for k, own in expected.items()):
-                raise RuntimeError(f"beam search, {name}: finds other translations: not timed")
+                raise DisagreementError(f"beam search, {name}: finds other translations: not timed")
     medians = {name: statistics.median(times) for name, times in seconds.items()}
     fastest = medians["batched, incremental"]
     return {
@@ -129,7 +130,7 @@ def run_search(options: Bench, console: Console) -> None:
     """Times beam search, tells and writes down how many times longer simpler ways take.
 
     Raises:
-        SystemExit: if the ways do not find the same translations.
+        DisagreementError: if the ways do not find the same translations.
     """
     case = SearchCase(sentences=2, source=6, target=4, hidden=64) if options.quick else SearchCase()
     before, out = torch.get_num_threads(), options.out or Path("runs/bench-search.json")
@@ -140,8 +141,6 @@ def run_search(options: Bench, console: Console) -> None:
                 torch.set_num_threads(threads)
                 rounds = min(2, options.rounds) if options.quick else options.rounds
                 results.append({"threads": threads, **measure_search(case, rounds, status.update)})
-    except RuntimeError as error:
-        raise SystemExit(f"gridlstm bench: {error}") from None
     finally:
         torch.set_num_threads(before)
     write_json(

@@ -1,5 +1,6 @@
 """The commands ``gridlstm generate`` and ``gridlstm score``."""
 
+import os
 import sys
 import time
 from itertools import islice
@@ -14,7 +15,6 @@ from gridlstm.experiments.characters import make_model, measure
 from gridlstm.experiments.options import Characters
 from gridlstm.models.characters import CharacterModel
 from gridlstm.models.generate import generate
-from gridlstm.pipes import stop_writing
 from gridlstm.training.reporter import say
 from gridlstm.training.rundir import RunDir
 
@@ -25,14 +25,15 @@ def run_generate(options: Generate) -> None:
     """Writes the prompt and what follows, as it comes, and on a terminal how fast it was."""
     model = load_model(open_run(options.run, "characters"))
     alphabet = bytes(model.alphabet.tolist())
-    prompt, unseen = encode(options.prompt.encode(), alphabet)
+    given = os.fsencode(options.prompt)  # The bytes that were typed, whatever they are.
+    prompt, unseen = encode(given, alphabet)
     console = Console(stderr=True)
     if unseen:
         console.print(
             f"gridlstm generate: left out {unseen} bytes of the prompt, unknown to the network"
         )
     out = sys.stdout.buffer
-    out.write(options.prompt.encode())
+    out.write(given)
     symbols = generate(
         model,
         prompt,
@@ -52,9 +53,7 @@ def run_generate(options: Generate) -> None:
     except KeyboardInterrupt:
         out.write(b"\n")
         out.flush()
-    except BrokenPipeError:
-        stop_writing()
-        return
+        raise
     if console.is_terminal:
         speed = written / (time.perf_counter() - started)
         console.print(f"{written:,} characters, {speed:,.0f} a second", highlight=False)
@@ -89,6 +88,6 @@ def load_model(run: RunDir) -> CharacterModel:
         RunError: if the run is not one of characters, or has no weights yet.
         WeightsError: if they cannot be read.
     """
-    experiment = expect(run, Characters)
-    weights = stored(run)
-    return weights.put(make_model(experiment, bytes(weights.tensor("alphabet").tolist())))
+    experiment, weights = expect(run, Characters), stored(run)
+    alphabet = weights.bytes("alphabet")
+    return weights.put(lambda: make_model(experiment, alphabet))

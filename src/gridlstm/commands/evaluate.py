@@ -3,10 +3,12 @@
 import torch
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gridlstm.commands import translation
 from gridlstm.commands.load import load
 from gridlstm.commands.options import Eval
+from gridlstm.errors import shown
 from gridlstm.provenance import environment
 from gridlstm.training.reporter import say
 from gridlstm.training.rundir import RunDir
@@ -38,5 +40,5 @@ def run(options: Eval) -> None:
         return
     table = Table(show_header=False)
     for name, value in found.items():
-        table.add_row(name, f"{value:.4f}" if isinstance(value, float) else str(value))
+        table.add_row(name, f"{value:.4f}" if isinstance(value, float) else Text(shown(value)))
     console.print(table)

@@ -1,5 +1,6 @@
 """The command ``gridlstm classify``, and the figures of networks that look at images."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from gridlstm.commands.load import expect, load, load_into, open_run
 from gridlstm.commands.options import Classify, Plot
 from gridlstm.data.files import DataError
 from gridlstm.data.pictures import read_picture, to_digit
+from gridlstm.errors import shown
 from gridlstm.experiments.images import ImageProblem, as_input, classify, make_network
 from gridlstm.experiments.options import Images
 from gridlstm.figures.activations import draw_activations
@@ -34,7 +36,7 @@ def run_classify(options: Classify) -> None:
     """
     run = open_run(options.run, "images")
     experiment = expect(run, Images)
-    network = load_into(make_network(experiment), run)
+    network = load_into(lambda: make_network(experiment), run)
     read = [(path, _read(path)) for path in options.images]
     pictures = [(path, image) for path, image in read if image is not None]
     images = np.array([image for _, image in pictures])
@@ -43,8 +45,8 @@ def run_classify(options: Classify) -> None:
     for (path, _), probabilities in zip(pictures, answers, strict=True):
         found = int(probabilities.argmax())
         if console.is_terminal:
-            shown = f"{path}: {found} ({probabilities[found]:.1%})"
-            console.print(shown, highlight=False, soft_wrap=True, markup=False)
+            line = shown(f"{path}: {found} ({probabilities[found]:.1%})")
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
         else:
             probability = round(float(probabilities[found]), 6)
             say({"image": str(path), "class": found, "probability": probability})
@@ -57,9 +59,7 @@ def _read(path: Path) -> NDArray[np.uint8] | None:
     try:
         return to_digit(read_picture(path), str(path))
     except DataError as error:
-        Console(stderr=True).print(
-            f"gridlstm classify: {error}", highlight=False, soft_wrap=True, markup=False
-        )
+        sys.stderr.write(f"gridlstm classify: {shown(error)}\n")
         return None
 
 
@@ -74,7 +74,7 @@ def draw_picture(run: RunDir, options: Plot) -> Figure:
     given = options.input or "0"
     if options.kind == "activations" and not given.isdecimal():  # A picture: no data set is needed.
         own = to_digit(read_picture(Path(given)), given)
-        return _activations(load_into(make_network(experiment), run), own, experiment)
+        return _activations(load_into(lambda: make_network(experiment), run), own, experiment)
     _, problem, network = load(run, options.data)
     assert isinstance(problem, ImageProblem), "the problem of images"
     assert isinstance(network, ImageNetwork), "their network"

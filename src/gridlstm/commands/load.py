@@ -1,23 +1,35 @@
 """A run's experiment, and its network as it was when the run ended or last saved."""
 
 import logging
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from gridlstm.experiments.memory import check_memory
 from gridlstm.experiments.options import Experiment, from_flat
 from gridlstm.experiments.problems import make_problem
 from gridlstm.training.checkpoint import CheckpointError, load_newest
 from gridlstm.training.problem import Problem
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import BEST, NETWORK, named
-from gridlstm.training.weights import WeightsError, check_weights, load_weights, put_weights
+from gridlstm.training.weights import (
+    WeightsError,
+    check_header,
+    check_weights,
+    load_weights,
+    outline,
+    put_weights,
+)
 
 __all__ = ["Trained", "expect", "experiment_of", "load", "load_into", "open_run", "stored"]
 
+READ = 100
+"""Samples that a network reads at once, about, where nothing is learnt."""
 _log = logging.getLogger("gridlstm")
 Kind = TypeVar("Kind", bound=Experiment)
 Network = TypeVar("Network", bound=nn.Module)
@@ -54,7 +66,7 @@ def experiment_of(run: RunDir) -> Experiment:
     config = run.config()
     try:
         return from_flat(config["experiment"], config["options"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except ValueError as error:
         raise RunError(f"{run.path / 'config.json'}: {error}") from error
 
 
@@ -81,32 +93,42 @@ class Weights(NamedTuple):
     source: Path
     tensors: dict[str, Tensor] | None = None
 
-    def tensor(self, name: str) -> Tensor:
-        """One of them.
+    def bytes(self, name: str) -> bytes:
+        """Bytes that are kept with them.
 
         Raises:
-            RunError: if there is none of that name.
+            RunError: if there is nothing of that name, or it is something else.
         """
-        if self.tensors is not None:
-            if name not in self.tensors:
-                raise RunError(f"{self.source}: expected a network with {name}, got another one")
-            return self.tensors[name]
         try:
-            with safe_open(str(self.source), "pt") as weights:
-                found: Tensor = weights.get_tensor(name)
-                return found
+            if self.tensors is not None:
+                found = self.tensors[name]
+            else:
+                with safe_open(str(self.source), "pt") as weights:
+                    found = weights.get_tensor(name)
+        except KeyError:
+            raise RunError(f"{self.source}: expected a network with {name}, got another one") from None
         except (OSError, ValueError, SafetensorError) as error:
             raise RunError(f"{self.source}: {error}") from error
+        if found.dtype != torch.uint8 or found.dim() != 1:
+            raise RunError(f"{self.source}: {name}: expected a list of bytes, got {found.dtype}")
+        return bytes(found.tolist())
 
-    def put(self, network: Network) -> Network:
-        """Gives them to a network.
+    def put(self, make: Callable[[], Network]) -> Network:
+        """A network with them.
+
+        It is made only once its outline is known to be that of the weights: a run may come from
+        anywhere, and what it says about sizes need not be true.
 
         Raises:
             WeightsError: if they are not of such a network.
         """
         if self.tensors is None:
+            check_header(outline(make), self.source)
+            network = make()
             load_weights(network, self.source)
         else:
+            put_weights(outline(make), self.tensors)
+            network = make()
             put_weights(network, self.tensors)
         return network.eval()
 
@@ -178,9 +200,10 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
     other = [name for name, sha in problem.data().items() if trained_on.get(name) != sha]
     if other:
         raise RunError(f"{run.path}: expected the data of its training, got others: {', '.join(other)}")
-    return Trained(experiment, problem, load_into(problem.network(), run))
+    check_memory(experiment, READ)
+    return Trained(experiment, problem, load_into(problem.network, run))
 
 
-def load_into(network: Network, run: RunDir) -> Network:
-    """Gives a network the weights of a run; raises what :func:`load` does."""
-    return stored(run).put(network)
+def load_into(make: Callable[[], Network], run: RunDir) -> Network:
+    """A network with the weights of a run; raises what :func:`load` does."""
+    return stored(run).put(make)

@@ -7,6 +7,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 import tyro
 
 from gridlstm.experiments.options import Experiment
+from gridlstm.fields import Threads, check_types
 
 __all__ = [
     "Classify",
@@ -40,7 +41,7 @@ class Run:
     """Go on from the last checkpoint, if there is one."""
     overwrite: bool = False
     """Replace the run that is there, if there is one."""
-    threads: int | None = None
+    threads: Threads | None = None
     """Threads of a process; PyTorch's choice unless given. Results are equal bit for bit only for equal
     numbers."""
     device: Literal["cpu", "cuda"] = "cpu"
@@ -51,6 +52,7 @@ class Run:
     """Print so many samples in the paper's notation, and do nothing else."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"threads: expected at least 1, got {self.threads}")
         if self.resume and self.overwrite:
@@ -77,7 +79,7 @@ Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="
 class Eval:
     """Measure the network of a run on samples that it has never seen."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run's directory."""
     samples: int | None = None
     """How many held-out samples to take, none of which an evaluation in training has looked at: 1000
@@ -93,6 +95,7 @@ class Eval:
     """The directory of data sets, as for train."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         for name in ("samples", "streams", "beam"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -120,6 +123,7 @@ class Generate:
     """The same seed writes the same text."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.length < 0:
             raise ValueError(f"length: expected at least 0, got {self.length}")
         if not (self.temperature >= 0 and self.temperature < float("inf")):
@@ -134,14 +138,15 @@ class Generate:
 class Score:
     """Tell how many bits a character of a file takes with a network trained on characters."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run's directory."""
-    file: Annotated[Path, tyro.conf.Positional]
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """Any file. Bytes that the network has never met are left out and counted."""
     streams: int = 1
     """Read it as so many pieces side by side, which is faster."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.streams < 1:
             raise ValueError(f"streams: expected at least 1, got {self.streams}")
 
@@ -188,10 +193,11 @@ class Translate:
     """Candidates of a sentence that are followed at once; 1 takes the likeliest word each time."""
     longest: int = 400
     """Refuse lines of more words than this."""
-    threads: int | None = None
+    threads: Threads | None = None
     """Threads to use; PyTorch's choice unless given."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         for name in ("beam", "longest", "threads"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -237,6 +243,7 @@ class Plot:
     """confusion, mistakes, activations: the directory of data sets, as for train."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         if not self.runs:
             raise ValueError("RUN: expected the directory of at least one run, got none")
         if self.neurons < 1:

@@ -1,12 +1,13 @@
-"""The commands ``gridlstm list`` and ``gridlstm collect``."""
+"""The commands ``gridlstm list`` and ``gridlstm collect``. No PyTorch here: they come at once."""
 
-import json
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gridlstm.commands.options import Collect, List
+from gridlstm.errors import shown
 from gridlstm.experiments.options import EXPERIMENTS, flat
 from gridlstm.files import write_json
 from gridlstm.training.rundir import RunDir, RunError
@@ -19,9 +20,22 @@ MEASURES = tuple(dict.fromkeys(presets["paper"].measure for presets in EXPERIMEN
 """What is told of a run: the first of these that was measured."""
 
 
+class Terminal(Console):
+    """Standard output: as wide as it is, or as lines need where there is no terminal."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+        if not self.is_terminal:
+            self.width = 10_000
+
+    def on_broken_pipe(self) -> None:
+        """Leaves it to the door."""
+        raise
+
+
 def overview(options: List) -> None:
     """Experiments with their presets, then runs."""
-    console = Console()
+    console = Terminal()
     for name, presets in EXPERIMENTS.items():
         about = (type(presets["paper"]).__doc__ or "").splitlines()[0]
         console.print(f"[bold]{name}[/bold]: {about}")
@@ -30,17 +44,18 @@ def overview(options: List) -> None:
             console.print(
                 f"  {preset:7} {size} {value}, {chosen.network}, {chosen.layers} layers of "
                 f"{chosen.hidden}, at most {chosen.training.samples:,} samples",
-                highlight=False,
             )
     found = sorted(path.parent for path in options.folder.rglob("config.json"))
     if not found:
-        console.print(f"No runs below {options.folder} yet.")
+        console.print(Text(f"No runs below {shown(options.folder)} yet."))
         return
-    table = Table(title=f"Runs below {options.folder}")
+    table = Table(title=Text(f"Runs below {shown(options.folder)}"), title_justify="left")
     for title in ("run", "experiment", "state", "samples", "measured"):
-        table.add_column(title, justify="right" if title in ("samples", "measured") else "left")
+        right = title in ("samples", "measured")
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
     for path in found:
-        table.add_row(str(path.relative_to(options.folder)), *_state(RunDir(path)))
+        cells = (path.relative_to(options.folder), *_state(RunDir(path)))
+        table.add_row(*(Text(shown(cell)) for cell in cells))
     console.print(table)
 
 
@@ -50,9 +65,9 @@ def _state(run: RunDir) -> tuple[str, str, str, str]:
     except RunError as error:
         return "", str(error), "", ""
     last = rows[-1] if rows else {}
-    state = "not ended" if summary is None else str(summary["reason"])
+    state = "not ended" if summary is None else str(summary.get("reason"))
     return (
-        str(config["experiment"]),
+        config["experiment"],
         state,
         f"{last.get('samples', 0):,}",
         next((f"{name} {last[name]:.4f}" for name in MEASURES if name in last), ""),
@@ -63,23 +78,19 @@ def collect(options: Collect) -> None:
     """Writes what is worth keeping of runs into one file."""
     runs = [_kept(RunDir.open(path)) for path in options.runs]
     write_json(options.out, {"kind": "runs", "runs": runs})
-    Console().print(f"{options.out}: {len(runs)} runs")
+    Terminal().print(Text(f"{shown(options.out)}: {len(runs)} runs"))
 
 
 def _kept(run: RunDir) -> dict[str, Any]:
     config, rows = run.config(), run.metrics()
     every = -(-len(rows) // POINTS) or 1
     thinned = [row for k, row in enumerate(rows) if k % every == 0 or k == len(rows) - 1]
-    measured = {name: run.path / f"{name}.json" for name in ("evaluation", "ensemble")}
     return {
         "run": run.path.name,
         "experiment": config["experiment"],
         "options": config["options"],
         "sessions": run.sessions(),
         "summary": run.summary(),
-        **{
-            name: json.loads(path.read_text()) if path.exists() else None
-            for name, path in measured.items()
-        },
+        **{name: run.noted(f"{name}.json") for name in ("evaluation", "ensemble")},
         "curve": thinned,
     }

@@ -1,11 +1,12 @@
 """The command ``gridlstm plot``."""
 
-from rich.console import Console
+import sys
 
 from gridlstm.commands import translation
 from gridlstm.commands.images import PICTURES, draw_picture
 from gridlstm.commands.load import experiment_of, load
 from gridlstm.commands.options import Plot
+from gridlstm.errors import shown
 from gridlstm.experiments.algorithms import Judge
 from gridlstm.experiments.options import Characters, Parity
 from gridlstm.figures.curves import Curve, draw_curves, draw_depth, draw_solutions
@@ -38,15 +39,18 @@ def run(options: Plot) -> None:
             figure = draw_solutions(curves)
     out = options.out or options.runs[0] / options.kind
     for path in save_figure(figure, out):
-        Console().print(str(path), soft_wrap=True, highlight=False)
+        sys.stdout.write(f"{shown(path)}\n")
 
 
 def _curve(run: RunDir) -> Curve:
     experiment, rows = experiment_of(run), run.metrics()
     if not rows:
         raise RunError(f"{run.path}: expected a run with an evaluation, got one without")
+    for name in ("samples", experiment.measure):
+        if any(name not in row for row in rows):
+            raise RunError(f"{run.path / 'metrics.jsonl'}: expected {name} in every row")
     return Curve(
-        name=run.path.name,
+        name=shown(run.path.name),
         experiment=experiment.name,
         network=experiment.network,
         layers=experiment.layers,

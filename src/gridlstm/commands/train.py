@@ -12,10 +12,13 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from torch import nn
 
 from gridlstm.commands.options import Run, Train
 from gridlstm.engines.native import kernel_name
+from gridlstm.errors import shown
+from gridlstm.experiments.memory import check_memory
 from gridlstm.experiments.options import (
     EXPERIMENTS,
     Characters,
@@ -26,13 +29,12 @@ from gridlstm.experiments.options import (
 )
 from gridlstm.experiments.problems import make_problem
 from gridlstm.pipes import lasting_output
-from gridlstm.training.checkpoint import CheckpointError
 from gridlstm.training.problem import Problem
 from gridlstm.training.processes import Processes
 from gridlstm.training.reporter import Reporter, Signals, say, signals
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import Outcome, Trainer, TrainingError
-from gridlstm.training.weights import WeightsError, save_weights
+from gridlstm.training.weights import outline, save_weights
 
 __all__ = ["default_name", "run"]
 
@@ -43,22 +45,22 @@ def run(options: Train[Any]) -> None:
     """Trains, or shows samples.
 
     Raises:
-        SystemExit: 2 if the run cannot be started or resumed as asked, 1 if it fails, 128 plus its
-            number if a signal stops it.
+        ValueError: if an option makes no sense here, or the data are missing or damaged.
+        ExpectedError: if the run cannot be started or resumed as asked, or fails.
+        SystemExit: 128 plus its number if a signal stops it.
     """
     experiment, asked = options.experiment, options.run
     presets = EXPERIMENTS[experiment.name]
     if asked.preset not in presets:
-        raise _fail(2, f"preset: expected one of {', '.join(presets)}, got {asked.preset}")
-    try:
-        problem = make_problem(experiment, asked.data)
-    except (ValueError, OSError) as error:
-        raise _fail(2, str(error)) from None
+        raise ValueError(f"preset: expected one of {', '.join(presets)}, got {asked.preset}")
+    problem = make_problem(experiment, asked.data)
     if asked.show:
+        check_memory(experiment, asked.show)
         _show(problem, asked.show)
         return
     if asked.device == "cuda" and not torch.cuda.is_available():
-        raise _fail(2, "device: expected cpu, got cuda, which this machine does not have")
+        raise ValueError("device: expected cpu, got cuda, which this machine does not have")
+    check_memory(experiment, experiment.training.batch, outline(problem.network))
     if asked.threads is not None:
         torch.set_num_threads(asked.threads)
     path = asked.out or Path("runs") / default_name(experiment)
@@ -69,10 +71,6 @@ def run(options: Train[Any]) -> None:
             raise RunError(f"{message} {experiment.training.batch}")
         with signals() as caught:
             _train(experiment, problem, path, asked, processes, caught)
-    except RunError as error:
-        raise _fail(2, str(error)) from None
-    except (CheckpointError, TrainingError, WeightsError, OSError) as error:
-        raise _fail(1, str(error)) from None
     finally:
         processes.leave()
     if caught.caught is not None:
@@ -139,7 +137,7 @@ def _sizes(network: nn.Module) -> dict[str, int]:
 def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
     console = Console(file=lasting_output())
     if not console.is_terminal:
-        say({"end": summary})
+        say({"end": summary}, lasting_output())
         return
     table = Table(show_header=False)
     table.add_row("ended", outcome.reason)
@@ -149,11 +147,12 @@ def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
         best = f" (best {outcome.best[name]:.4f})" if outcome.best else ""
         table.add_row(name, f"{value:.4f}{best}")
     table.add_row("parameters", f"{summary['parameters']:,}")
-    table.add_row("run", str(path))
+    table.add_row("run", Text(shown(path)))
     console.print(table)
     if outcome.reason in ("interrupted", "minutes"):
         again = [argument for argument in sys.argv[1:] if argument not in ("--resume", "--overwrite")]
-        console.print(f"Continue it with: {_program()} {shlex.join(again)} --resume", soft_wrap=True)
+        line = shown(f"Continue it with: {_program()} {shlex.join(again)} --resume")
+        console.print(Text(line), soft_wrap=True)
 
 
 @torch.no_grad()
@@ -162,7 +161,7 @@ def _demonstrate(experiment: Experiment, trainer: Trainer, path: Path) -> None:
     lines = ["", "What it does with something it has never seen:", ""]
     lines += (f"  {line}" for line in trainer.problem.demonstrate(trainer.network.cpu().eval()))
     lines += ["", "Try next:", ""]
-    program, run = _program(), shlex.quote(str(path))
+    program, run = _program(), shown(shlex.quote(str(path)))
     tried = (
         "eval {run}  # measure it on test data",
         "plot {run}  # draw its learning curve",
@@ -204,10 +203,3 @@ def _show(problem: Problem, count: int) -> None:
     console = Console(highlight=False)
     for line in problem.show(count):
         console.print(line, soft_wrap=True, markup=False)
-
-
-def _fail(code: int, message: str) -> SystemExit:
-    Console(stderr=True).print(
-        f"gridlstm train: {message}", highlight=False, soft_wrap=True, markup=False
-    )
-    return SystemExit(code)

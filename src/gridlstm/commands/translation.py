@@ -26,7 +26,6 @@ from gridlstm.experiments.translator import (
 )
 from gridlstm.figures.alignment import draw_alignment
 from gridlstm.models.attention import AttentionTranslator
-from gridlstm.pipes import stop_writing
 from gridlstm.training.rundir import RunDir, RunError
 
 __all__ = ["adapt", "alignment", "load_translator", "run_translate"]
@@ -43,7 +42,6 @@ def run_translate(options: Translate) -> None:
     Raises:
         ValueError: if a line is too long or no text, with its number. Those before it are translated;
             or if standard input is closed.
-        SystemExit: 130 if it is interrupted.
     """
     if options.threads is not None:
         torch.set_num_threads(options.threads)
@@ -58,26 +56,20 @@ def run_translate(options: Translate) -> None:
         console.print(f"Type sentences ({languages}), one per line; Ctrl-D ends.", highlight=False)
     sentences = _sentences(lines, translator.source, options.longest)
     started, done = time.perf_counter(), 0
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,} sentences, {task.fields[pace]}"))
+    columns = (SpinnerColumn("line"), TextColumn("{task.completed:,} sentences, {task.fields[pace]}"))
     # Nothing moves where somebody types or reads.
     silent = typed or sys.stdout.isatty() or not console.is_terminal
-    try:
-        with Progress(*columns, console=console, disable=silent, transient=True) as bar:
-            task = bar.add_task("", total=None, pace="")
-            for chunk in _together(sentences, 1 if typed else TOGETHER):
-                written = [""] * len(chunk)
-                for place, sentence in translator.translate(chunk, options.beam):
-                    written[place] = sentence
-                    done += 1
-                    pace = f"{(time.perf_counter() - started) / done:.3g} s each"
-                    bar.update(task, completed=done, pace=pace)
-                out.write("".join(f"{line}\n" for line in written).encode())
-                out.flush()
-    except BrokenPipeError:
-        stop_writing()
-        return
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    with Progress(*columns, console=console, disable=silent, transient=True) as bar:
+        task = bar.add_task("", total=None, pace="")
+        for chunk in _together(sentences, 1 if typed else TOGETHER):
+            written = [""] * len(chunk)
+            for place, sentence in translator.translate(chunk, options.beam):
+                written[place] = sentence
+                done += 1
+                pace = f"{(time.perf_counter() - started) / done:.3g} s each"
+                bar.update(task, completed=done, pace=pace)
+            out.write("".join(f"{line}\n" for line in written).encode())
+            out.flush()
     if done and not typed:
         each = (time.perf_counter() - started) / done
         count = "1 sentence" if done == 1 else f"{done:,} sentences"
@@ -92,9 +84,9 @@ def load_translator(run: RunDir) -> TextTranslator:
         WeightsError: if they cannot be read.
         DataError: if they have no languages.
     """
-    experiment = expect(run, Translation)
-    weights = stored(run)
-    return weights.put(make_model(experiment, *read_languages(weights.tensor("languages"))))
+    experiment, weights = expect(run, Translation), stored(run)
+    languages = read_languages(weights.bytes("languages"))
+    return weights.put(lambda: make_model(experiment, *languages))
 
 
 def adapt(trained: Trained, options: Eval) -> nn.Module:

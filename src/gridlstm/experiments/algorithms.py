@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from gridlstm.data import tasks
 from gridlstm.experiments import options
+from gridlstm.experiments.outer import outer_weights
 from gridlstm.models.deep import DeepGridLSTM
 from gridlstm.models.feedforward import FeedForward
 from gridlstm.models.sequence import SequenceGridLSTM
@@ -70,6 +71,7 @@ class TaskProblem:
 
     def __init__(self, experiment: options.Algorithm) -> None:
         self.experiment = experiment
+        self.outer = outer_weights(experiment.network)
         self.task = make_task(experiment)
 
     def data(self) -> dict[str, str]:

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from gridlstm.data.text import Corpus, contiguous, draw_chunks, encode, starts_sequence
 from gridlstm.experiments import options
+from gridlstm.experiments.outer import outer_weights
 from gridlstm.models.characters import CharacterModel, Recurrent
 from gridlstm.models.gated_feedback import GatedFeedbackLSTM
 from gridlstm.models.generate import generate
@@ -50,6 +51,7 @@ class CharacterProblem:
 
     def __init__(self, experiment: options.Characters, data: Path | None) -> None:
         self.experiment = experiment
+        self.outer = outer_weights(experiment.network)
         self.corpus = _corpus(experiment, data)
         if min(len(self.corpus.valid), len(self.corpus.test)) < 2:
             raise ValueError("text: expected at least 2 bytes each to validate and test on, got fewer")

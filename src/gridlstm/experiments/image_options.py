@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from gridlstm.ranges import check_fields
+from gridlstm.fields import Layers, check_fields, check_types
 from gridlstm.training.settings import Training
 
 __all__ = ["IMAGES", "Images"]
@@ -31,7 +31,7 @@ class Images:
     ] = "untied-grid"
     """Which network learns: 3-LSTM with cells or ReLUs along depth, its weights tied along depth or
     not; Multidimensional LSTM, ReNet or a convolutional network."""
-    layers: int = 4
+    layers: Layers = 4
     """Layers, each of which sweeps from the next corner; of a ReNet or a convolutional network, layers
     that each make one position of a patch."""
     hidden: int = 100
@@ -58,10 +58,10 @@ class Images:
     further: ClassVar[str] = "plot {run} --kind mistakes  # the test images it gets wrong"
 
     def __post_init__(self) -> None:
+        check_types(self)
         check_fields(self, "layers", "hidden", "relu", least=1)
         check_fields(self, "patch", least=1, most=SIDE)
         check_fields(self, "shift", least=0, below=SIDE)
-        check_fields(self, "forget_bias", optional=True)
         if self.network in SHRINKING and self.forget_bias is not None:
             raise ValueError(
                 f"forget_bias: expected None for {self.network}, which has no forget gates, "
@@ -72,6 +72,11 @@ class Images:
                 f"layers: expected patch {self.patch} to the power of layers to divide {self.side} "
                 f"pixels for {self.network}, got {self.layers}"
             )
+
+    @property
+    def positions(self) -> int:
+        """Patches of an image, at the first layer."""
+        return (self.side // self.patch) ** 2
 
     @property
     def side(self) -> int:

@@ -6,11 +6,12 @@ hour; ``paper`` has the settings of the paper.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from reprlib import repr as shortened
 from typing import Any, ClassVar, Literal
 
 from gridlstm.experiments.image_options import IMAGES, Images
 from gridlstm.experiments.translation_options import TRANSLATION, Translation
-from gridlstm.ranges import check_fields
+from gridlstm.fields import Layers, check_fields, check_types
 from gridlstm.training.settings import Training
 
 __all__ = [
@@ -47,7 +48,6 @@ FURTHER = "generate --prompt ROMEO:  # write like Shakespeare"
 def _check(experiment: object, names: tuple[str, ...], contents: int) -> None:
     """Refuses impossible numbers, and tasks too small to hold anything out from."""
     check_fields(experiment, *names, least=1)
-    check_fields(experiment, "forget_bias")
     if contents < 81:
         raise ValueError(
             f"{names[0]}: expected a task of at least 81 different samples, got one of {contents}"
@@ -64,7 +64,7 @@ class Memorization:
     """Symbols to draw from."""
     network: Recurrent = "tied-grid"
     """Which network learns: 2-LSTM or Stacked LSTM, its weights tied along depth or not."""
-    layers: int = 43
+    layers: Layers = 43
     """Layers of depth."""
     hidden: int = 100
     """The length of hidden and memory vectors."""
@@ -78,9 +78,15 @@ class Memorization:
     further: ClassVar[str] = FURTHER
 
     def __post_init__(self) -> None:
+        check_types(self)
         _check(
             self, ("length", "vocabulary", "layers", "hidden"), self.vocabulary ** min(self.length, 7)
         )
+
+    @property
+    def positions(self) -> int:
+        """Symbols that are read one by one."""
+        return 2 * self.length + 2
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ class Addition:
     given, all numbers have all digits from the start, as in the paper."""
     network: Recurrent = "tied-grid"
     """Which network learns: 2-LSTM or Stacked LSTM, its weights tied along depth or not."""
-    layers: int = 18
+    layers: Layers = 18
     """Layers of depth."""
     hidden: int = 400
     """The length of hidden and memory vectors."""
@@ -108,8 +114,14 @@ class Addition:
     further: ClassVar[str] = FURTHER
 
     def __post_init__(self) -> None:
+        check_types(self)
         _check(self, ("digits", "layers", "hidden"), 81)
         check_fields(self, "pace", least=1, optional=True)
+
+    @property
+    def positions(self) -> int:
+        """Symbols that are read one by one."""
+        return 3 * self.digits + 4
 
 
 @dataclass(frozen=True)
@@ -120,7 +132,7 @@ class Parity:
     """Bits in a string."""
     network: Deep = "tied-grid"
     """Which network learns: 1-LSTM or a feed-forward network, its weights tied or not."""
-    layers: int = 25
+    layers: Layers = 25
     """Layers of depth."""
     hidden: int = 500
     """Units of a layer."""
@@ -145,7 +157,11 @@ class Parity:
     further: ClassVar[str] = FURTHER
 
     def __post_init__(self) -> None:
+        check_types(self)
         _check(self, ("bits", "layers", "hidden"), 2 ** min(self.bits, 7))
+
+    positions: ClassVar[int] = 1
+    """A string is seen as a whole."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +175,7 @@ class Characters:
     network: Text = "tied-grid"
     """Which network learns: 2-LSTM (shared: one set of weights for both dimensions, too), Stacked LSTM,
     multiplicative RNN or gated-feedback LSTM."""
-    layers: int = 6
+    layers: Layers = 6
     """Layers of depth; a multiplicative RNN has 1."""
     hidden: int = 1000
     """The length of hidden and memory vectors."""
@@ -181,6 +197,7 @@ class Characters:
     further: ClassVar[str] = "generate {run} --length 500  # write like what it has read"
 
     def __post_init__(self) -> None:
+        check_types(self)
         _check(self, ("layers", "hidden", "chunk", "sequence", "validated"), 81)
         if self.sequence % self.chunk:
             raise ValueError(
@@ -188,6 +205,11 @@ class Characters:
             )
         if self.network == "multiplicative" and self.layers != 1:
             raise ValueError(f"layers: expected 1 for a multiplicative RNN, got {self.layers}")
+
+    @property
+    def positions(self) -> int:
+        """Characters that are read one by one."""
+        return self.chunk
 
 
 Algorithm = Memorization | Addition | Parity
@@ -274,12 +296,16 @@ def from_flat(name: str, options: Mapping[str, Any]) -> Experiment:
     Raises:
         ValueError: if there is no such experiment, or an option is unknown or impossible.
     """
-    if name not in EXPERIMENTS:
-        raise ValueError(f"experiment: expected one of {', '.join(EXPERIMENTS)}, got {name!r}")
+    if not isinstance(name, str) or name not in EXPERIMENTS:
+        raise ValueError(f"experiment: expected one of {', '.join(EXPERIMENTS)}, got {shortened(name)}")
+    if not isinstance(options, Mapping):
+        raise ValueError(f"options: expected options by name, got {shortened(options)}")
     kind = type(EXPERIMENTS[name]["paper"])
     own, shared = ({f.name for f in fields(k)} - {"training"} for k in (kind, Training))
     odd = ", ".join(sorted(options.keys() - own - shared))
     if odd:
         raise ValueError(f"options: expected those of {name}, got others: {odd}")
-    training = Training(**{key: options[key] for key in shared & options.keys()})
-    return kind(**{key: options[key] for key in own & options.keys()}, training=training)
+    # From a file, tuples come as lists.
+    given: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in options.items()}
+    training = Training(**{key: given[key] for key in shared & given.keys()})
+    return kind(**{key: given[key] for key in own & given.keys()}, training=training)

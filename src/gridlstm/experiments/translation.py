@@ -46,6 +46,7 @@ class TranslationProblem:
     """
 
     goal = None
+    outer = ("model.source.*", "model.target.*", "model.scores.*")
 
     def __init__(self, experiment: Translation, data: Path | None) -> None:
         self.experiment = experiment

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from gridlstm.ranges import check_fields
+from gridlstm.fields import Layers, check_fields, check_types
 from gridlstm.training.settings import Training
 
 __all__ = ["TRANSLATION", "Translation"]
@@ -43,7 +43,7 @@ class Translation:
     network: Literal["reencoder", "attention", "depth-gated"] = "reencoder"
     """Which network learns: the Reencoder, or an encoder-decoder with attention, of ordinary or of
     depth-gated LSTM."""
-    layers: int = 2
+    layers: Layers = 2
     """Grids of the Reencoder; layers of the others."""
     hidden: int = 450
     """The length of hidden and memory vectors."""
@@ -66,12 +66,10 @@ class Translation:
     further: ClassVar[str] = "translate {run}  # type sentences, one per line"
 
     def __post_init__(self) -> None:
-        for name in ("train", "valid", "test"):  # From a file they come as lists.
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        check_types(self)
         check_fields(self, "longest", "least", "validated", "layers", "hidden", "beam", least=1)
         check_fields(self, "pairs", least=1, optional=True)
         check_fields(self, "dropout", "side_dropout", least=0, below=1)
-        check_fields(self, "forget_bias")
         if self.side_dropout and self.network != "reencoder":
             raise ValueError(f"side_dropout: expected 0 for {self.network}, got {self.side_dropout}")
         if self.network == "depth-gated" and self.layers == 1:
@@ -88,6 +86,9 @@ class Translation:
                 f"source, target: expected {expected} for {self.corpus}, "
                 f"got {self.source} to {self.target}"
             )
+
+    positions: ClassVar[int] = 1
+    """Words at least; how many there are is up to the text."""
 
 
 _laptop = Translation(

@@ -11,6 +11,7 @@ from gridlstm.data.files import DataError
 from gridlstm.data.tokens import Chinese, Tokeniser, make_tokeniser
 from gridlstm.data.vocabulary import BEGIN, END, PADDING, UNKNOWN, Vocabulary
 from gridlstm.experiments.translation_options import Translation
+from gridlstm.fields import check_types
 from gridlstm.models.attention import AttentionTranslator
 from gridlstm.models.reencoder import Reencoder
 from gridlstm.models.search import Rules, search_all
@@ -126,19 +127,21 @@ def join_up(translators: Sequence[TextTranslator]) -> TextTranslator:
     return TextTranslator(first.source, first.target, Ensemble([t.model for t in translators])).eval()
 
 
-def read_languages(languages: Tensor) -> tuple[Language, Language]:
+def read_languages(languages: bytes) -> tuple[Language, Language]:
     """The languages that are kept with weights.
 
     Raises:
         DataError: if there are none.
     """
     try:
-        found = json.loads(bytes(languages.tolist()).decode())
+        found = json.loads(languages.decode())
         source, target = (
             Language(given["code"], given["chinese"], Vocabulary.from_json(given["vocabulary"]))
             for given in (found["source"], found["target"])
         )
-    except (ValueError, KeyError, TypeError) as error:
+        for language in (source, target):
+            check_types(language)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"languages: expected two with their words ({error})") from error
     return source, target
 

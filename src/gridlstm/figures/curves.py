@@ -67,7 +67,8 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     axes = figure.subplots()
     for curve in curves:
         unit = 1000 if curve.characters is None else 1e6 / curve.characters
-        axes.plot([n / unit for n in curve.samples], curve.values, label=curve.name, linewidth=1.2)
+        name = curve.name.replace("$", r"\$")  # It is a name, not a formula.
+        axes.plot([n / unit for n in curve.samples], curve.values, label=name, linewidth=1.2)
     along, up = LABELS[measures[0]]
     axes.set_xlabel(along)
     axes.set_ylabel(up)

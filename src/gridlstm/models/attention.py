@@ -8,7 +8,6 @@ from torch.nn import functional as F
 
 from gridlstm.checks import check_dropout, check_positive
 from gridlstm.models.depth_gated import DepthGatedLSTM
-from gridlstm.models.hidden import HiddenLinear
 from gridlstm.models.translator import Progress, Translator
 from gridlstm.ranges import check_number
 from gridlstm.state import State
@@ -88,11 +87,11 @@ class AttentionTranslator(Translator):
         self.forwards = DepthGatedLSTM(e, d, num_layers, **cells)
         self.backwards = DepthGatedLSTM(e, d, num_layers, **cells)
         self.decoder = DepthGatedLSTM(e + 2 * d, d, num_layers, **cells)
-        self.initial = HiddenLinear(d, num_layers * d, **place)
-        self.keys = HiddenLinear(2 * d, d, bias=False, **place)
-        self.query = HiddenLinear(d, d, **place)
-        self.energy = HiddenLinear(d, 1, bias=False, **place)
-        self.readout = HiddenLinear(e + 3 * d, d, **place)
+        self.initial = nn.Linear(d, num_layers * d, **place)
+        self.keys = nn.Linear(2 * d, d, bias=False, **place)
+        self.query = nn.Linear(d, d, **place)
+        self.energy = nn.Linear(d, 1, bias=False, **place)
+        self.readout = nn.Linear(e + 3 * d, d, **place)
         self.scores = nn.Linear(d, target_words, **place)
         self.reset_parameters()
 

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gridlstm.cells.lstm import GATES
-from gridlstm.models.hidden import HiddenLinear
 from gridlstm.state import State, choose
 
 __all__ = ["DepthGatedLSTM"]
@@ -31,8 +30,8 @@ class _Layer(nn.Module):
         self.gated = gated
         self.forget_bias = forget_bias
         rows = (len(GATES) + gated) * hidden_size
-        self.input = HiddenLinear(input_size, rows, device=device, dtype=dtype)
-        self.recurrent = HiddenLinear(
+        self.input = nn.Linear(input_size, rows, device=device, dtype=dtype)
+        self.recurrent = nn.Linear(
             hidden_size, len(GATES) * hidden_size, False, device=device, dtype=dtype
         )
         if gated:

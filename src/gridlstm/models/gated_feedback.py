@@ -103,7 +103,6 @@ class GatedFeedbackLSTM(Recurrent):
         self.weight_input = nn.ParameterList(
             nn.Parameter(empty(4 * d + 1, d if j else input_size)) for j in range(L)
         )
-        self.input_weights = ("weight_input.0",)
         self.weight_hidden = nn.Parameter(empty(L, 3 * d, d))
         self.weight_feedback = nn.Parameter(empty(L, L, d, d))
         self.weight_reset = nn.Parameter(empty(L, L, L * d))

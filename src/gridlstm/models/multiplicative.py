@@ -76,7 +76,6 @@ class MultiplicativeRNN(Recurrent):
         check_positive("factor_size", self.factor_size)
         empty = partial(torch.empty, device=device, dtype=dtype)
         self.weight_input = nn.Parameter(empty(self.factor_size + hidden_size, input_size))
-        self.input_weights = ("weight_input",)
         self.weight_factor = nn.Parameter(empty(self.factor_size, hidden_size))
         self.weight_hidden = nn.Parameter(empty(hidden_size, self.factor_size))
         self.bias = nn.Parameter(empty(hidden_size)) if bias else None

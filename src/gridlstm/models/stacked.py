@@ -102,7 +102,6 @@ class StackedLSTM(nn.Module):
             device=device,
             dtype=dtype,
         )
-        self.input_weights = () if tied else ("lstm.weight_ih_l0",)
         self.reset_parameters()
 
     @torch.no_grad()

@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 from torch import Tensor
 
+from gridlstm.errors import ExpectedError
 from gridlstm.files import checksum, read_json, replacing
 
 __all__ = ["Checkpoint", "CheckpointError", "load_newest", "save"]
@@ -30,7 +31,7 @@ _log = logging.getLogger("gridlstm")
 _NAME = re.compile(r"step-(\d+)(?:\.(\d+))?")
 
 
-class CheckpointError(RuntimeError):
+class CheckpointError(ExpectedError):
     """A checkpoint that cannot be written or read, and why."""
 
 
@@ -80,7 +81,7 @@ def save(folder: Path, checkpoint: Checkpoint, origin: str = "") -> Path:
             described["sha256"] = _digest(described)
             (beside / "state.json").write_text(json.dumps(described, indent=1))
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot write checkpoint {target}: {error}") from error
+        raise CheckpointError(f"cannot write checkpoint {target}: {error}", code=1) from error
     # Those of later steps are damaged, or this one would have begun from them.
     earlier = [found for found in _find(folder) if found.step < step]
     for old in [*same, *earlier[KEPT - 1 :]]:

@@ -1,6 +1,6 @@
 """The optimisers by name, and their state as it is in a checkpoint."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,10 +14,12 @@ __all__ = ["make_optimizer", "restore_optimizer", "state_of"]
 PREFIX = "optimizer."
 
 
-def make_optimizer(settings: Training, network: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser that the settings name."""
+def make_optimizer(
+    settings: Training, network: nn.Module, outer: Sequence[str] = ()
+) -> torch.optim.Optimizer:
+    """The optimiser that the settings name; for ``outer`` see :class:`Muon`."""
     if settings.optimizer == "muon":
-        return Muon(network, settings.rate, momentum=settings.momentum)
+        return Muon(network, settings.rate, outer=outer, momentum=settings.momentum)
     if settings.optimizer == "adagrad":
         return torch.optim.Adagrad(network.parameters(), settings.rate)
     if settings.optimizer == "sgd":

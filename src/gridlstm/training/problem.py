@@ -1,6 +1,6 @@
 """What an experiment gives the trainer, which knows no experiment."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -13,6 +13,10 @@ Measures = dict[str, float]
 
 class Problem(Protocol):
     """Something to be learnt."""
+
+    @property
+    def outer(self) -> Sequence[str]:
+        """Patterns of the names of weights that read or write data, which Muon leaves to Adam."""
 
     @property
     def goal(self) -> str | None:

@@ -2,14 +2,16 @@
 
 import json
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from gridlstm.errors import shown
 from gridlstm.pipes import lasting_output
 from gridlstm.training.bar import Bar
 from gridlstm.training.problem import Measures
@@ -73,8 +75,8 @@ class Reporter:
         self._lines = run is not None and not console.is_terminal
         self._bar: Bar | None = None
         if run is not None and console.is_terminal:
-            goal = trainer.problem.goal
-            self._bar = Bar(run.path.name, trainer.samples, trainer.settings, goal, console)
+            name, goal = shown(run.path.name), trainer.problem.goal
+            self._bar = Bar(name, trainer.samples, trainer.settings, goal, console)
 
     def __enter__(self) -> "Reporter":
         if self._bar is not None:
@@ -100,7 +102,7 @@ class Reporter:
         if self._run is not None:
             self._run.append(row)
         if self._lines:
-            say(row)
+            say(row, lasting_output())
         if self._writer is not None:
             for name, value in row.items():
                 if name not in ("samples", "step"):
@@ -111,9 +113,9 @@ class Reporter:
         return self._caught.caught is not None
 
 
-def say(row: dict[str, Any]) -> None:
-    """A line of JSON on standard output, as long as there is one."""
-    output = lasting_output()
+def say(row: dict[str, Any], output: IO[str] | None = None) -> None:
+    """A line of JSON, on standard output unless another is given."""
+    output = output or sys.stdout
     output.write(json.dumps(row) + "\n")
     output.flush()
 

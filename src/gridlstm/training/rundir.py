@@ -12,11 +12,12 @@ keeps its model and its summary until it ends again; :meth:`RunDir.summary` tell
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from gridlstm.errors import ExpectedError
 from gridlstm.files import make_folder, read_json, write_json, write_text
 from gridlstm.provenance import environment
 from gridlstm.training.identity import continued, origin_of
@@ -31,8 +32,10 @@ WRITTEN = ("config.json", "metrics.jsonl", "sessions.json", "summary.json", "mod
 MEASURED = ("evaluation.json", "ensemble.json")
 """What was found about ``model.safetensors``."""
 
+Read = TypeVar("Read")
 
-class RunError(RuntimeError):
+
+class RunError(ExpectedError):
     """A directory that cannot be used as asked, and why."""
 
 
@@ -132,17 +135,9 @@ class RunDir:
         """What was asked for."""
         if self._asked is not None:
             return self._asked
-        found = self._read("config.json")
-        path = self.path / "config.json"
-        if found.get("format") != FORMAT:
-            raise RunError(f"{path}: expected a {FORMAT!r}, got something else")
-        try:
-            for name in ("options", "data"):
-                table(found.get(name, {}), name)
-        except ValueError as error:
-            raise RunError(f"{path}: {error}") from error
-        if not isinstance(found.get("experiment"), str) or "options" not in found:
-            raise RunError(f"{path}: expected an experiment and its options")
+        found = self._read("config.json", _config)
+        if found is None:
+            raise RunError(f"{self.path}: not a run directory (no config.json)")
         return found
 
     def origin(self) -> str:
@@ -175,31 +170,11 @@ class RunDir:
 
     def sessions(self) -> list[dict[str, Any]]:
         """Machine, versions and commit of every session."""
-        path = self.path / "sessions.json"
-        try:
-            found = read_json(path.read_text())
-            if not isinstance(found, list):
-                raise ValueError("expected a list of sessions")
-            return [table(session, "session") for session in found]
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError) as error:
-            raise RunError(f"{path}: {error}") from error
+        return self._read("sessions.json", _sessions) or []
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of all evaluations. A line that a killed process left unfinished is none."""
-        path = self.path / "metrics.jsonl"
-        try:
-            lines = path.read_text().splitlines(keepends=True)
-            rows = [measures(read_json(line), "row") for line in lines if line.endswith("\n")]
-            for row in rows:
-                for name in ("step", "samples"):
-                    count(row.get(name), name)
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError) as error:
-            raise RunError(f"{path}: {error}") from error
-        return rows
+        return self._read("metrics.jsonl", _rows) or []
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Adds a row to the metrics."""
@@ -233,14 +208,13 @@ class RunDir:
         """Writes a further file of the run."""
         self._write(name, content)
 
+    def noted(self, name: str) -> dict[str, Any] | None:
+        """A further file of the run; ``None`` if there is none."""
+        return self._read(name, lambda text: table(read_json(text), name))
+
     def _ended(self) -> dict[str, Any] | None:
         """How a session ended, be it the last or one before."""
-        if not (self.path / "summary.json").exists():
-            return None
-        found = self._read("summary.json")
-        if not isinstance(found.get("reason"), str):
-            raise RunError(f"{self.path / 'summary.json'}: expected a reason, got something else")
-        return found
+        return self._read("summary.json", _ended)
 
     def _check_place(self) -> None:
         """Whether there is a run or nothing, but what a start that was killed may have left."""
@@ -266,11 +240,12 @@ class RunDir:
         except OSError as error:
             raise RunError(f"cannot overwrite {self.path}: {error}") from error
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str, parse: Callable[[str], Read]) -> Read | None:
+        """What a file holds; ``None`` if there is none."""
         try:
-            return table(read_json((self.path / name).read_text()), name)
+            return parse((self.path / name).read_text())
         except FileNotFoundError:
-            raise RunError(f"{self.path}: not a run directory (no {name})") from None
+            return None
         except (OSError, ValueError) as error:
             raise RunError(f"{self.path / name}: {error}") from error
 
@@ -283,6 +258,39 @@ class RunDir:
                 write_json(path, content)
         except OSError as error:
             raise RunError(f"cannot write {path}: {error}") from error
+
+
+def _config(text: str) -> dict[str, Any]:
+    found = table(read_json(text), "config")
+    if found.get("format") != FORMAT:
+        raise ValueError(f"expected a {FORMAT!r}, got something else")
+    for name in ("options", "data"):
+        table(found.get(name, {}), name)
+    if not isinstance(found.get("experiment"), str) or "options" not in found:
+        raise ValueError("expected an experiment and its options")
+    return found
+
+
+def _sessions(text: str) -> list[dict[str, Any]]:
+    found = read_json(text)
+    if not isinstance(found, list):
+        raise ValueError("expected a list of sessions")
+    return [table(session, "session") for session in found]
+
+
+def _rows(text: str) -> list[dict[str, Any]]:
+    rows = [measures(read_json(line), "row") for line in text.split("\n")[:-1]]
+    for row in rows:
+        for name in ("step", "samples"):
+            count(row.get(name), name)
+    return rows
+
+
+def _ended(text: str) -> dict[str, Any]:
+    found = table(read_json(text), "summary")
+    if not isinstance(found.get("reason"), str):
+        raise ValueError("expected a reason, got something else")
+    return found
 
 
 def _remove(*paths: Path) -> None:

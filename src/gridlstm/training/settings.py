@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from gridlstm.ranges import check_fields
+from gridlstm.fields import check_fields, check_types
 
 __all__ = ["Training"]
 
@@ -40,6 +40,7 @@ class Training:
     """Of initial weights and of data: the same seed gives the same run, bit for bit."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         check_fields(self, "batch", "samples", "evaluate_every", least=1)
         check_fields(self, "rate", "checkpoint_minutes", above=0)
         check_fields(self, "minutes", "clip", above=0, optional=True)

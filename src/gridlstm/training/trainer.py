@@ -17,6 +17,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from gridlstm.errors import ExpectedError
 from gridlstm.training.checkpoint import Checkpoint, CheckpointError, load_newest, save
 from gridlstm.training.optimizer import make_optimizer, restore_optimizer, state_of
 from gridlstm.training.problem import Measures, Problem
@@ -24,7 +25,7 @@ from gridlstm.training.processes import Processes
 from gridlstm.training.records import duration, measures, table
 from gridlstm.training.schedule import rate_factor
 from gridlstm.training.settings import Training
-from gridlstm.training.weights import WeightsError, load_weights, put_weights, weights_of
+from gridlstm.training.weights import WeightsError, load_weights, outline, put_weights, weights_of
 
 __all__ = ["BEST", "NETWORK", "Observer", "Outcome", "Trainer", "TrainingError", "named"]
 
@@ -37,8 +38,10 @@ _log = logging.getLogger("gridlstm")
 REASONS = ("solved", "samples", "minutes", "interrupted")
 
 
-class TrainingError(RuntimeError):
+class TrainingError(ExpectedError):
     """Training cannot go on, and why."""
+
+    code = 1
 
 
 class Observer(Protocol):
@@ -110,9 +113,13 @@ class Trainer:
                 f"batch: expected a multiple of the {self.processes.count} processes, "
                 f"got {settings.batch}"
             )
+        # A checkpoint of another network is refused before there is memory for this one.
+        drawn = weights_of(outline(problem.network), NETWORK)
+        shapes = {name: tensor.shape for name, tensor in drawn.items()}
+        found = None if fresh else load_newest(folder, origin, shapes)
         torch.manual_seed(settings.seed)
         self.network = problem.network().to(self.processes.device)
-        self.optimizer = make_optimizer(settings, self.network)
+        self.optimizer = make_optimizer(settings, self.network, problem.outer)
         self.step = 0
         self.seconds = 0.0
         self.losses: list[float] = []
@@ -121,8 +128,6 @@ class Trainer:
         self.best_weights: dict[str, Tensor] = {}
         self._saved = -1
         self._last_save = 0.0
-        shapes = {name: t.shape for name, t in weights_of(self.network, NETWORK).items()}
-        found = None if fresh else load_newest(folder, origin, shapes)
         if found is not None:
             self._restore(found)
         newest, oldest = self.processes.most(self.step, -self.step)
