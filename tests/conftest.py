@@ -22,6 +22,8 @@ from gridlstm.engines.workspace import Workspace
 
 torch.set_num_threads(1)
 
+collect_ignore = ["crash_points.py", "forked.py", "random_grids.py"]  # Programs that tests start.
+
 
 @pytest.fixture(autouse=True)
 def _seed() -> None:

@@ -11,7 +11,7 @@ class ExpectedError(RuntimeError):
     Args:
         message: what, and why.
         code: what a command exits with: 2 if what was given is at fault, 1 if it failed while running.
-            That of the class unless given.
+            Default: that of the class.
     """
 
     code = 2

@@ -40,7 +40,7 @@ class GridLSTM(FixedArguments):
         bias: add a bias to every preactivation. ``False`` gives the equations as printed.
         output: ``"paper"`` for ``h' = tanh(g_o ⊙ m')`` (Eq. 1), ``"standard"`` for
             ``h' = g_o ⊙ tanh(m')``, as in ``torch.nn.LSTM``.
-        forget_bias: what the bias of the forget gates starts from; 1 unless given, and not available
+        forget_bias: the initial bias of the forget gates. Default: 1. Not available
             without ``bias``. The other biases start from 0.
         init: fills a weight matrix in place; called for each gate of each set of weights,
             ``[hidden, H]``. Glorot-uniform by default.

@@ -17,13 +17,13 @@ class Bench:
     """
 
     cases: tuple[str, ...] = ()
-    """Which cases to run, by name; all of them unless given."""
+    """Which cases to run, by name. Default: all."""
     threads: tuple[Threads, ...] = (1,)
     """Numbers of threads to run with, each beside the others."""
     rounds: int = 7
     """How often each contender is timed; the median counts."""
     patience: float = 300
-    """After so many seconds of a case, begin no more than its second round."""
+    """After this many seconds of a case, run no further rounds but a second one."""
     quick: bool = False
     """A few rounds with an eighth of the samples: to see that it works, not to quote."""
     bfloat16: bool = False

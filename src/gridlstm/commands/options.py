@@ -36,20 +36,20 @@ class Run:
     """Where the other options start from: smoke takes seconds, small (where there is one) minutes with
     data that come with the package, laptop an hour or two, paper has the settings of the paper."""
     out: Path | None = None
-    """The run's directory. Unless given, below runs/ and named after what sets it apart."""
+    """The run's directory. Default: below runs/, named after the options."""
     resume: bool = False
-    """Go on from the last checkpoint, if there is one."""
+    """Continue from the last checkpoint, if there is one."""
     overwrite: bool = False
-    """Replace the run that is there, if there is one."""
+    """Replace an existing run."""
     threads: Threads | None = None
-    """Threads of a process; PyTorch's choice unless given. Results are equal bit for bit only for equal
+    """Threads per process. Default: PyTorch's choice. Results are equal bit for bit only for equal
     numbers."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where to compute."""
     data: Data = None
-    """The directory of data sets. Unless given, $GRIDLSTM_DATA; what is not there is downloaded."""
+    """The directory of data sets. Default: $GRIDLSTM_DATA. What is not there is downloaded."""
     show: int = 0
-    """Print so many samples in the paper's notation, and do nothing else."""
+    """Print this many samples in the paper's notation and exit."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -82,15 +82,15 @@ class Eval:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run's directory."""
     samples: int | None = None
-    """How many held-out samples to take, none of which an evaluation in training has looked at: 1000
-    unless given. Of a text, how many characters, and of images and sentences, how many: all unless
-    given."""
+    """How many held-out samples to take (characters of a text), none of which training has looked at.
+    Default: 1000 of an algorithmic task, otherwise all."""
     streams: int = 1
-    """Of a text: read it as so many pieces side by side, which is faster. The paper reads one."""
+    """characters: read the text as this many pieces side by side, which is faster; the paper
+    reads one."""
     ensemble: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN")] = ()
-    """Of translation: further runs, whose probabilities are averaged with those of the first."""
+    """translation: further runs, whose probabilities are averaged with those of the first."""
     beam: int | None = None
-    """Of translation: candidates that are followed at once; as many as the run says unless given."""
+    """translation: candidates that are followed at once. Default: as in the run."""
     data: Data = None
     """The directory of data sets, as for train."""
 
@@ -110,7 +110,7 @@ class Generate:
     """Write text, character by character, with a network trained on characters."""
 
     run: Model = None
-    """The run's directory; unless given, the network that comes with the package."""
+    """The run's directory. Default: the network that comes with the package."""
     prompt: str = ""
     """What the text begins with; it is written, too."""
     length: int = 1000
@@ -118,7 +118,7 @@ class Generate:
     temperature: float = 1.0
     """Below 1 likely characters become likelier; 0 takes the likeliest."""
     top_k: int | None = None
-    """Choose among so many likeliest characters only."""
+    """Choose among only this many of the likeliest characters. Default: all."""
     seed: int = 0
     """The same seed writes the same text."""
 
@@ -136,14 +136,14 @@ class Generate:
 
 @dataclass(frozen=True)
 class Score:
-    """Tell how many bits a character of a file takes with a network trained on characters."""
+    """Print bits per character of a file, given a network trained on characters."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run's directory."""
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """Any file. Bytes that the network has never met are left out and counted."""
     streams: int = 1
-    """Read it as so many pieces side by side, which is faster."""
+    """Read it as this many pieces side by side, which is faster."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -158,11 +158,11 @@ Pictures = Annotated[
 
 @dataclass(frozen=True)
 class Classify:
-    """Tell which digit is on a picture, with a network trained on images."""
+    """Print which digit is on a picture, given a network trained on images."""
 
     paths: Pictures
     """Pictures of one digit each, dark on light or light on dark, in any usual format. Before them, the
-    run's directory; unless given, the network that comes with the package."""
+    run's directory. Default: the network that comes with the package."""
 
     def __post_init__(self) -> None:
         if not self.images:
@@ -194,7 +194,7 @@ class Translate:
     longest: int = 400
     """Refuse lines of more words than this."""
     threads: Threads | None = None
-    """Threads to use; PyTorch's choice unless given."""
+    """Threads to use. Default: PyTorch's choice."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -227,18 +227,18 @@ class Plot:
     confusion: digits and what they were taken for. mistakes: the misclassified test digits.
     activations: the vectors over one image, layer by layer."""
     out: Path | None = None
-    """Where to; in the first run's directory unless given. The suffix does not matter."""
+    """Where to write it. Default: into the first run's directory. The suffix does not matter."""
     thresholds: tuple[float, ...] = (0.99, 0.8, 0.5)
     """depth: the accuracies to reach."""
     input: str | None = None
-    """memories: the bits to run on; a fifth of zeros and then ones unless given, as in the paper.
+    """memories: the bits to run on. Default: a fifth of zeros and then ones, as in the paper.
     activations: the number of a test image, or a picture (default: 0)."""
     neurons: int = 20
     """memories: how many counting neurons to show."""
     source: str | None = None
     """alignment: the sentence."""
     target: str | None = None
-    """alignment: its translation; unless given, that of the network."""
+    """alignment: its translation. Default: that of the network."""
     data: Data = None
     """confusion, mistakes, activations: the directory of data sets, as for train."""
 

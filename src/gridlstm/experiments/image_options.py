@@ -41,10 +41,10 @@ class Images:
     relu: int = 4096
     """Units of the layer of ReLUs on top."""
     forget_bias: float | None = None
-    """What the bias of the forget gates starts from; unless given, 1, and -1 in a Multidimensional
+    """The initial bias of the forget gates. Default: 1, and -1 in a Multidimensional
     LSTM. Not for a ReNet or a convolutional network, which have none."""
     shift: int = 4
-    """Shift images in training by up to so many pixels along each axis."""
+    """Shift images in training by up to this many pixels along each axis."""
     retrain: bool = False
     """Train on the validation images, too, and keep the last network, not the best. The error told in
     training is then that of images that the network learns from."""

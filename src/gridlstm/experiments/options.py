@@ -96,8 +96,8 @@ class Addition:
     digits: int = 15
     """Digits of each number."""
     pace: int | None = None
-    """Begin with numbers of up to three digits, and allow one more after every so many samples. Unless
-    given, all numbers have all digits from the start, as in the paper."""
+    """Begin with numbers of up to three digits, and allow one more after every this many samples. By
+    default all numbers have all digits from the start, as in the paper."""
     network: Recurrent = "tied-grid"
     """Which network learns: 2-LSTM or Stacked LSTM, its weights tied along depth or not."""
     layers: Layers = 18
@@ -126,7 +126,7 @@ class Addition:
 
 @dataclass(frozen=True)
 class Parity:
-    """Tell whether a string of bits, seen as a whole, has an odd number of ones (Figures 9 and 10)."""
+    """Decide whether a string of bits, seen as a whole, has odd parity (Figures 9 and 10)."""
 
     bits: int = 50
     """Bits in a string."""

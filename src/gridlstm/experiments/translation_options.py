@@ -33,9 +33,9 @@ class Translation:
     chinese: Literal["characters", "jieba"] = "characters"
     """How Chinese is cut: every character by itself, or words as jieba finds them."""
     pairs: int | None = None
-    """Train on the first so many pairs of sentences only."""
+    """Train on only the first this many pairs of sentences. Default: all."""
     longest: int = 50
-    """Train on sentences of at most so many words."""
+    """Train on sentences of at most this many words."""
     least: int = 2
     """The vocabularies have the words that occur at least this many times in training."""
     validated: int = 1000

@@ -32,7 +32,7 @@ class AttentionTranslator(Translator):
             encoder, and of v.
         num_layers: layers of the decoder and of each direction of the encoder.
         depth_gates: connect the memories of adjacent layers, as in DGLSTM (Yao et al., 2015).
-        embedding_size: the length of the vectors of words; ``hidden_size`` unless given.
+        embedding_size: the length of the vectors of words. Default: ``hidden_size``.
         dropout: on vectors of words, between layers, and before the scores, in training mode.
         forget_bias: what the bias of the forget gates starts from.
         device: where the parameters live.

@@ -58,7 +58,7 @@ class CharacterModel(nn.Module):
 
         Args:
             symbols: places in the alphabet, ``[batch, time]``.
-            state: what an earlier call returned; zero unless given.
+            state: what an earlier call returned. Default: zero.
 
         Returns:
             The scores of the character after each, ``[batch, time, symbols]``, and the state.

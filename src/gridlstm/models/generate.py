@@ -32,7 +32,7 @@ def generate(
         prompt: places in the alphabet. Of an empty one, the model gets to see a line's end, or the
             first character of its alphabet if that has none.
         temperature: what scores are divided by; 0 takes the likeliest character.
-        top_k: choose among so many likeliest characters only.
+        top_k: choose among this many of the likeliest characters only.
         seed: of the choices.
     """
     if not len(prompt):

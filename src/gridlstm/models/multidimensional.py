@@ -42,7 +42,7 @@ class MultidimensionalLSTM(FixedArguments):
         num_dims: the number N of dimensions of the array.
         num_layers: the number of layers; each reads the hidden vectors of the one below.
         directions: for each layer a tuple of N booleans, whether it travels from the last position to
-            the first along each dimension. All forwards unless given.
+            the first along each dimension. Default: all forwards.
         bias: add a bias to every preactivation.
         forget_bias: what the biases of the forget gates start from; 1 unless given, and not available
             without ``bias``. The other biases start from 0, the weights Glorot-uniform.

@@ -27,7 +27,7 @@ class MultiplicativeRNN(Recurrent):
     Args:
         input_size: the length of an input vector.
         hidden_size: the length of the hidden vector.
-        factor_size: the number of factors, the length of f; ``hidden_size`` unless given.
+        factor_size: the number of factors, the length of f. Default: ``hidden_size``.
         bias: add a bias.
         batch_first: inputs and outputs are ``[batch, time, ...]``; states stay as they are.
         device: where the parameters live.

@@ -34,8 +34,8 @@ class SequenceGridLSTM(nn.Module):
             :class:`Dim`, with which the grid corresponds to a Stacked LSTM (section 3.3).
         priority: whether depth is a priority dimension (Eq. 7).
         shared: whether depth uses the weights of time too: half the parameters.
-        depth_size: the length of the vectors along depth; ``hidden_size`` unless given, and no less.
-            The output is read from the first ``hidden_size`` values.
+        depth_size: the length of the vectors along depth, at least ``hidden_size``, the default. The
+            output is read from the first ``hidden_size`` values.
         readout: ``"hidden"``, or ``"both"`` for hidden and memory vectors side by side, as the paper
             reads its predictions.
         batch_first: whether input and output are ``[batch, time, ...]``.
@@ -121,7 +121,7 @@ class SequenceGridLSTM(nn.Module):
             x: the sequences, ``[time, batch, input]``, or ``[batch, time, input]`` with
                 ``batch_first``; one sequence ``[time, input]``; or a ``PackedSequence``.
             state: the hidden and memory vectors that enter along time, ``[num_layers, batch,
-                hidden]`` each (no batch axis for one sequence); zero unless given.
+                hidden]`` each (no batch axis for one sequence). Default: zero.
             lengths: how many elements of each sequence are real, ``[batch]``.
 
         Returns:

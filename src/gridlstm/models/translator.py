@@ -50,7 +50,7 @@ class Translator(nn.Module, ABC):
             target: the mark of the beginning and then words of the target sentences,
                 ``[batch, target]``. What follows a word has no effect on its scores, so sentences that
                 are shorter than others need no length here.
-            lengths: how many words of each source sentence are real, ``[batch]``; all unless given.
+            lengths: how many words of each source sentence are real, ``[batch]``. Default: all.
 
         Returns:
             For every word of ``target`` the scores (logits) of the word after it,

@@ -15,9 +15,9 @@ class Training:
     batch: int = 15
     """Samples of an update, over all processes."""
     samples: int = 5_000_000
-    """Stop after so many samples."""
+    """Stop after this many samples."""
     minutes: float | None = None
-    """Stop after so many minutes of this session; --resume goes on."""
+    """Stop after this many minutes of this session; --resume continues the run."""
     optimizer: Literal["adam", "muon", "adagrad", "sgd"] = "adam"
     """The update rule; muon is Adam with orthogonal updates of the weights that recur."""
     rate: float = 1e-3
