@@ -66,6 +66,7 @@ def _answer(asked: socket.socket, main: Any) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
     os.chdir(folder)
     code = 0
     try:

@@ -111,7 +111,12 @@ def test_shell_blocks(document: Path, clone: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=clone,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(clone), "LC_ALL": "C.UTF-8"},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(clone),
+            "LC_ALL": "C.UTF-8",
+            "PYTHONPATH": str(ROOT / "src"),
+        },
         capture_output=True,
         text=True,
         check=False,

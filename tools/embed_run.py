@@ -4,6 +4,7 @@ Weights are stored in half precision, which takes half the space and is cast whe
 measure what is stored: ``gridlstm eval src/gridlstm/embedded/translation``.
 """
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -11,8 +12,10 @@ from pathlib import Path
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from gridlstm.files import checksum, write_json
+
 EMBEDDED = Path(__file__).parent.parent / "src" / "gridlstm" / "embedded"
-FILES = ("config.json", "metrics.jsonl", "sessions.json", "summary.json")
+FILES = ("config.json", "metrics.jsonl", "sessions.json")
 
 
 def embed(run: Path, place: Path) -> None:
@@ -28,6 +31,8 @@ def embed(run: Path, place: Path) -> None:
     }
     save_file(tensors, place / "model.safetensors", metadata)
     (place / "model.safetensors").chmod(0o644)  # safetensors' own is for the owner alone.
+    summary = json.loads((run / "summary.json").read_text())
+    write_json(place / "summary.json", {**summary, "model": checksum(place / "model.safetensors")})
 
 
 if __name__ == "__main__":

@@ -26,8 +26,13 @@ __all__ = [
 
 Network = TypeVar("Network", bound=nn.Module)
 
-_KINDS = {torch.float32: "F32", torch.float64: "F64", torch.uint8: "U8", torch.int64: "I64"}
-"""How files call the types that networks have."""
+_KINDS = {
+    torch.float32: ("F32", "F16"),
+    torch.float64: ("F64",),
+    torch.uint8: ("U8",),
+    torch.int64: ("I64",),
+}
+"""How files call the types that networks have: their own, and smaller ones that are cast when read."""
 
 
 class WeightsError(ExpectedError):
@@ -143,9 +148,9 @@ def check_header(network: nn.Module, path: Path) -> None:
     for name, (shape, kind) in kinds.items():
         if name not in expected:
             raise WeightsError(f"{path}: expected the weights of another network, got {name}")
-        own = (list(expected[name].shape), _KINDS.get(expected[name].dtype))
-        if (shape, kind) != own:
-            raise WeightsError(f"{path}: {name}: expected {own[1]} {own[0]}, got {kind} {shape}")
+        own, allowed = list(expected[name].shape), _KINDS[expected[name].dtype]
+        if shape != own or kind not in allowed:
+            raise WeightsError(f"{path}: {name}: expected {allowed[0]} {own}, got {kind} {shape}")
     # A tensor that is shared is stored under one of its names.
     stored = {id(expected[name]) for name in kinds}
     missing = [name for name, tensor in expected.items() if id(tensor) not in stored]
