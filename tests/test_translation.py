@@ -348,7 +348,7 @@ def test_runs_that_cannot_translate(gridlstm, translate, tmp_path: Path, trained
     assert message in gridlstm("plot", parity, "--kind", "alignment", "--source", "x")[2]
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "config.json").write_text((trained / "config.json").read_text())
-    assert "expected a trained network, got none yet" in translate(b"", tmp_path / "new")[2]
+    assert "expected a trained network, got no checkpoint yet" in translate(b"", tmp_path / "new")[2]
     (tmp_path / "new" / "model.safetensors").write_bytes(b"\x80\x04pickle")
     assert "model.safetensors" in translate(b"", tmp_path / "new")[2]
 
