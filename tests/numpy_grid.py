@@ -71,11 +71,11 @@ def transform(
     dims: Sequence[Dim], i: int, H: Array, old: Pair, weights: tuple[Array, ...], output: str
 ) -> Pair:
     """One dimension's part of a block: a line of Eq. 6, or Eq. 8."""
-    (h, m), (W, b, p), kind = old, weights, dims[i].transform
+    (h, m), (W, b, *p), kind = old, weights, dims[i].transform
     if kind == "lstm":
         return lstm(H, m, W, b, output)
     if kind == "peephole":
-        return peephole(H, m, W, b, p, output)
+        return peephole(H, m, W, b, *p, output)
     if kind == "gru":
         first = sum(dim.hidden_size for dim in dims[:i])
         return gru(H, h, slice(first, first + len(h)), W, b), m
@@ -88,7 +88,7 @@ def block(
     arriving: Sequence[Pair],
     output: str,
 ) -> list[Pair]:
-    """One block: N pairs ``(h, m)`` and N triples ``(W, b, p)`` to N new pairs ``(h', m')``."""
+    """One block: N pairs ``(h, m)`` and N sets of weights ``(W, b)`` or ``(W, b, p)`` to N new pairs."""
     leaving = list(arriving)
     H = np.concatenate([h for h, _ in arriving])  # Eq. 5
     for i, dim in enumerate(dims):  # Eq. 6

@@ -1,5 +1,8 @@
 """Cells against other implementations of them, and cells of one's own."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -132,6 +135,15 @@ def test_a_cell_that_gives_the_wrong_shape_is_refused() -> None:
         match=r'dimension "x": transform: expected Wrong\(\) to give hidden \(\[2, 3\], torch.fl',
     ):
         GridLSTM([Dim("x", Wrong())], 3)
+
+
+def test_copies_and_equals_serve_as_well() -> None:
+    """The kernel knows a copied cell, and two dimensions with equal cells can share weights."""
+    grid = GridLSTM([Dim("x", "tanh"), Dim("y", GRU()), Dim("z", GRU(), shares_weights_with="y")], 3)
+    for twin in (grid, copy.deepcopy(grid), pickle.loads(pickle.dumps(grid))):
+        assert twin.explain().splitlines() == ["engine: wavefront", "pointwise work: compiled kernel"]
+    assert LSTM("paper") != LSTM("standard")
+    assert LSTM() != PeepholeLSTM()
 
 
 def test_explain_names_the_backend_and_why() -> None:

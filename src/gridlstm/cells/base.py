@@ -125,5 +125,12 @@ class Cell(ABC):
         """What :meth:`keep` was given, from what ``dtype`` kept of it."""
         return kept
 
+    def __eq__(self, other: object) -> bool:
+        """Equal cells compute the same: a copy is as good as what it was made from."""
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

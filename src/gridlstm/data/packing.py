@@ -13,8 +13,8 @@ PACKED: tuple[Packing, ...] = (".xz", ".gz", ".zip")
 
 BLOCK = 2**20
 """Bytes that are read at once."""
-MEMORY = 2**27
-"""Bytes that unpacking may need: twice those of ``xz -9``."""
+MEMORY = 256 * 2**20
+"""Bytes that unpacking may need: those of a dictionary of 128 MiB, twice that of ``xz -9``, and more."""
 
 
 class Readable(Protocol):

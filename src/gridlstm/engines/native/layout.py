@@ -71,7 +71,7 @@ def kind_of(cell: Cell) -> int | None:
         return _LSTM
     if type(cell) is GRU:
         return _GRU
-    return _CONNECTIONS.get(cell.name) if CONNECTIONS.get(cell.name) is cell else None
+    return _CONNECTIONS.get(cell.name) if CONNECTIONS.get(cell.name) == cell else None
 
 
 def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
