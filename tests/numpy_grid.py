@@ -88,7 +88,7 @@ def block(
     arriving: Sequence[Pair],
     output: str,
 ) -> list[Pair]:
-    """One block: N pairs ``(h, m)`` and N sets of weights ``(W, b)`` or ``(W, b, p)`` to N new pairs."""
+    """One block: N pairs ``(h, m)`` and N weights ``(W, b)`` or ``(W, b, p)`` to N new pairs."""
     leaving = list(arriving)
     H = np.concatenate([h for h, _ in arriving])  # Eq. 5
     for i, dim in enumerate(dims):  # Eq. 6

@@ -14,7 +14,7 @@ PACKED: tuple[Packing, ...] = (".xz", ".gz", ".zip")
 BLOCK = 2**20
 """Bytes that are read at once."""
 MEMORY = 256 * 2**20
-"""Bytes that unpacking may need: those of a dictionary of 128 MiB, twice that of ``xz -9``, and more."""
+"""Bytes that unpacking may need: enough for a dictionary of 128 MiB, twice that of ``xz -9``."""
 
 
 class Readable(Protocol):
