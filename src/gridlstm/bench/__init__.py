@@ -1,1 +1,1 @@
-"""Benchmarks: how close the fast engine comes to its matrix products, and how it grows."""
+"""Benchmarks of the engines, of generation and of beam search: ``gridlstm bench``."""

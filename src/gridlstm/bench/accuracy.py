@@ -1,4 +1,4 @@
-"""How far the compiled kernel's sigmoid and tanh are from the true ones."""
+"""The accuracy of the compiled kernel's sigmoid and tanh."""
 
 import ctypes
 from collections.abc import Callable
@@ -12,7 +12,7 @@ __all__ = ["call_kernel", "kernel_errors"]
 
 
 def call_kernel(name: str, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """One of the kernel's functions of an array, which has to be contiguous."""
+    """Applies one of the kernel's functions to a contiguous array."""
     compiled = library()
     assert compiled is not None, "there is no kernel to call"
     y = np.empty_like(x)
@@ -22,9 +22,9 @@ def call_kernel(name: str, x: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def kernel_errors() -> dict[str, float] | None:
-    """The largest errors in units in the last place; ``None`` where there is no kernel.
+    """The largest errors in units in the last place; ``None`` without a compiled kernel.
 
-    Over all magnitudes: every 997th float below 80, of both signs, where the result is a normal number.
+    Compared at every 997th float32 below 80, of both signs, where the result is a normal number.
     """
     if library() is None:
         return None
@@ -32,12 +32,12 @@ def kernel_errors() -> dict[str, float] | None:
     x = np.concatenate([bits, bits | 0x80000000]).view(np.float32)
     x = x[np.abs(x) < 80]
     return {
-        "sigmoid": _largest("map_sigmoid", lambda x: 1 / (1 + np.exp(-x)), x),
-        "tanh": _largest("map_tanh", np.tanh, x),
+        "sigmoid": _largest_error("map_sigmoid", lambda x: 1 / (1 + np.exp(-x)), x),
+        "tanh": _largest_error("map_tanh", np.tanh, x),
     }
 
 
-def _largest(
+def _largest_error(
     name: str, exact: Callable[[NDArray[np.float64]], NDArray[np.float64]], x: NDArray[np.float32]
 ) -> float:
     want = exact(x.astype(np.float64))

@@ -1,4 +1,4 @@
-"""What is measured, as data: the shapes of the paper's experiments, and a few beside them."""
+"""The cases that are timed: the shapes of the paper's experiments, and a few others."""
 
 from dataclasses import dataclass, replace
 from math import prod
@@ -16,18 +16,17 @@ __all__ = ["CASES", "Case"]
 
 @dataclass(frozen=True)
 class Case:
-    """A grid, or a stack of them, and the size of a call.
+    """A grid or a stack of grids, and the sizes of a call.
 
     Attributes:
-        name: how it is chosen on the command line.
+        name: its name on the command line.
         dims: the dimensions; data enters along the last one.
         sizes: blocks along each dimension.
-        batch: samples.
-        hidden: the length of the vectors.
-        layers: grids on top of each other, every other one travelling backwards along the first
-            dimension.
-        masked: give every sample lengths of its own along all dimensions but the last.
-        train: measure forward and backward; else forward alone, without gradients.
+        batch: number of samples.
+        hidden: the hidden size.
+        layers: grids on top of each other; every second one runs backwards along the first dimension.
+        masked: whether samples have different lengths along all dimensions but the last.
+        train: whether to run forward and backward, or forward alone without gradients.
     """
 
     name: str
@@ -40,7 +39,7 @@ class Case:
     train: bool = True
 
     def build(self, *, seed: int = 0, recompute: bool = False, device: str | None = None) -> GridStack:
-        """The network of the case, its weights drawn from ``seed``."""
+        """The network of the case, with random weights from ``seed``."""
         torch.manual_seed(seed)
         grids = []
         for layer in range(self.layers):
@@ -53,7 +52,7 @@ class Case:
         return GridStack(grids, self.dims[-1].name)
 
     def inputs(self, *, seed: int = 1) -> tuple[State, dict[str, Tensor] | None]:
-        """What enters along the last dimension, and the lengths of the samples, if any."""
+        """The state that enters along the last dimension, and the lengths of the samples, if masked."""
         torch.manual_seed(seed)
         shape = (self.batch, *self.sizes[:-1], self.hidden)
         memory = torch.randn(shape) if self.dims[-1].has_memory else None
@@ -74,7 +73,7 @@ class Case:
         return total * (3 if self.train else 1)
 
     def smaller(self) -> "Case":
-        """The same shape with fewer samples, for a quick look."""
+        """The same case with an eighth of the samples."""
         return replace(self, batch=max(1, self.batch // 8))
 
 

@@ -1,8 +1,9 @@
-"""The ways to run a case that are timed beside each other.
+"""The ways to run a case that are compared with each other.
 
-A contender is made for a case and gives a function without arguments that does the work of one
-training step (or, for a case without training, of one call). What it returns can be compared with
-what the others return: outputs, then gradients.
+A contender takes a case and returns a function without arguments that does the work of one training
+step (or of one call, for a case without training), or ``None`` if it cannot run the case. The function
+returns outputs and gradients in the same order for all contenders, so that they can be compared. The
+matrix products alone and ``torch.nn.LSTM`` compute something else: they are only timed.
 """
 
 from collections.abc import Callable
@@ -28,21 +29,21 @@ Work = Callable[[], list[Tensor]]
 
 def has_bfloat16() -> bool:
     """Whether this processor multiplies bfloat16 matrices in hardware."""
-    found = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
 def _step(case: Case, network: nn.Module, forward: Callable[[State], State]) -> Work:
-    """A call and, in training, its backward under a fixed gradient of the output."""
+    """A call and, in training, its backward pass from a fixed gradient of the output."""
     entering, _ = case.inputs()
     entering = entering.map(lambda t: t.requires_grad_(case.train))
     upstream = [torch.randn_like(t) for t in entering if t is not None]
-    given = [*(t for t in entering if t is not None), *network.parameters()]
+    differentiated = [*(t for t in entering if t is not None), *network.parameters()]
 
     def work() -> list[Tensor]:
         with torch.set_grad_enabled(case.train):
             out = [t for t in forward(entering) if t is not None]
-        grads = torch.autograd.grad(out, given, upstream[: len(out)]) if case.train else ()
+        grads = torch.autograd.grad(out, differentiated, upstream[: len(out)]) if case.train else ()
         return [*(t.detach() for t in out), *grads]
 
     return work
@@ -54,7 +55,7 @@ def _grid(
     engine: Engine = "wavefront",
     recompute: bool = False,
     compiled: bool = True,
-    low: bool = False,
+    bfloat16: bool = False,
 ) -> Work:
     stack = case.build(recompute=recompute)
     lengths = case.inputs()[1]
@@ -62,17 +63,17 @@ def _grid(
         grid.engine = engine
 
     def forward(entering: State) -> State:
-        with torch.autocast("cpu", torch.bfloat16, enabled=low):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
             out: State = stack([{stack.along: entering}], lengths=lengths)[-1][stack.along]
             return out
 
-    work = _step(case, stack, forward)
+    step = _step(case, stack, forward)
 
-    def within() -> list[Tensor]:
+    def work() -> list[Tensor]:
         with native(compiled):
-            return work()
+            return step()
 
-    return within
+    return work
 
 
 def _loop(case: Case) -> Work | None:
@@ -89,8 +90,8 @@ def _loop(case: Case) -> Work | None:
     return _step(case, stack, forward)
 
 
-def _torch_lstm(case: Case, *, low: bool = False) -> Work | None:
-    """``torch.nn.LSTM`` of the same number of FLOPs: as many again as the grid's layers."""
+def _torch_lstm(case: Case, *, bfloat16: bool = False) -> Work | None:
+    """``torch.nn.LSTM`` of the same number of FLOPs: with twice as many layers as the grid."""
     if len(case.dims) != 2 or any(dim.priority for dim in case.dims):
         return None
     time, depth = case.sizes
@@ -99,7 +100,7 @@ def _torch_lstm(case: Case, *, low: bool = False) -> Work | None:
     x = torch.randn(time, case.batch, case.hidden, requires_grad=True)
     upstream = torch.randn_like(x)
     parameters = [x, *lstm.parameters()]
-    if low:
+    if bfloat16:
         lstm, x = lstm.bfloat16(), x.detach().bfloat16().requires_grad_()
         upstream, parameters = upstream.bfloat16(), [x, *lstm.parameters()]
 
@@ -110,8 +111,8 @@ def _torch_lstm(case: Case, *, low: bool = False) -> Work | None:
     return work
 
 
-def _floor(case: Case) -> Work:
-    """Only the matrix products that the case needs, at the sizes at which the engine does them."""
+def _products(case: Case) -> Work:
+    """Only the matrix products of the case, with the same sizes as in the engine."""
     layers = []
     for grid in case.build().layers:
         plan = make_plan(
@@ -139,8 +140,8 @@ def _floor(case: Case) -> Work:
             if not case.train:
                 continue
             for s, step in reversed(list(enumerate(plan.steps))):
-                for p, own in enumerate(weights):
-                    multiply(buffers.gates[p].at(s), own.weight, step, gradients.inputs[p].at(s))
+                for p, phase in enumerate(weights):
+                    multiply(buffers.gates[p].at(s), phase.weight, step, gradients.inputs[p].at(s))
             sums.add(0)
         return []
 
@@ -148,13 +149,13 @@ def _floor(case: Case) -> Work:
 
 
 CONTENDERS: dict[str, Callable[[Case], Work | None]] = {
-    "products": _floor,
+    "products": _products,
     "wavefront": _grid,
-    "wavefront, bfloat16": partial(_grid, low=True),
+    "wavefront, bfloat16": partial(_grid, bfloat16=True),
     "wavefront, not compiled": partial(_grid, compiled=False),
     "wavefront, recompute": partial(_grid, recompute=True),
     "reference": partial(_grid, engine="reference"),
     "loop": _loop,
     "torch.nn.LSTM": _torch_lstm,
-    "torch.nn.LSTM, bfloat16": partial(_torch_lstm, low=True),
+    "torch.nn.LSTM, bfloat16": partial(_torch_lstm, bfloat16=True),
 }

@@ -1,4 +1,4 @@
-"""A grid as one would write it in an afternoon: a loop over blocks with ordinary autograd."""
+"""The simplest implementation of a grid: a loop over blocks with ordinary autograd."""
 
 from itertools import product
 
@@ -13,9 +13,9 @@ __all__ = ["run_loop"]
 
 
 def run_loop(grid: GridLSTM, entering: State, lengths: dict[str, Tensor] | None) -> State:
-    """What leaves along the last dimension, ``[batch, *sizes, hidden]``, given what enters there.
+    """The state that leaves along the last dimension, ``[batch, *sizes, hidden]``.
 
-    Serves LSTM and identity dimensions, tied along all but the last, without priorities.
+    Supports LSTM and identity dimensions, tied along all but the last, without priorities.
     """
     names = [dim.name for dim in grid.dims]
     sizes = [*entering.hidden.shape[1:-1], grid.dims[-1].size or 1]
@@ -36,8 +36,8 @@ def run_loop(grid: GridLSTM, entering: State, lengths: dict[str, Tensor] | None)
         H = torch.cat([hidden for hidden, _ in old], -1)
         for dim, key, (old_h, old_m) in zip(grid.dims, keys, old, strict=True):
             weight, bias = grid.weights_of(dim.name)
-            own = ... if grid.dims[-1].tied else position[-1]
-            gates = F.linear(H, weight[own], None if bias is None else bias[own])
+            layer = ... if grid.dims[-1].tied else position[-1]
+            gates = F.linear(H, weight[layer], None if bias is None else bias[layer])
             if dim.has_memory:
                 g_u, g_f, g_o, g_c = gates.chunk(4, -1)
                 new_m = torch.sigmoid(g_f) * old_m + torch.sigmoid(g_u) * torch.tanh(g_c)

@@ -1,10 +1,11 @@
-"""Timing, interleaved and repeated, of contenders that have been shown to agree."""
+"""Checks that contenders agree with the reference, and times them in turn."""
 
 import gc
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +15,7 @@ from gridlstm.bench.cases import Case
 from gridlstm.bench.contenders import CONTENDERS, Work
 from gridlstm.errors import ExpectedError
 
-__all__ = ["DisagreementError", "check", "describe", "measure"]
+__all__ = ["DisagreementError", "check", "describe", "measure", "set_threads"]
 
 # The largest relative error of any output or gradient, as a norm, that still counts as equal.
 TOLERANCES = {
@@ -24,19 +25,30 @@ TOLERANCES = {
     "loop": 1e-4,
     "wavefront, bfloat16": 5e-2,
 }
-# Timed in fewer rounds and not warmed up: they take long, next to which nothing needs warming up.
+# They take long, so they are timed in fewer rounds; warming up would change little.
 SLOW = ("reference", "loop")
 SLOW_ROUNDS = 3
 
 
 class DisagreementError(ExpectedError):
-    """A contender does not compute what the reference computes: its time means nothing."""
+    """A contender does not compute what the reference computes, so its time has no meaning."""
 
     code = 1
 
 
+@contextmanager
+def set_threads(count: int) -> Iterator[None]:
+    """Within it, PyTorch runs on ``count`` threads; afterwards, on as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def check(case: Case, names: Iterable[str]) -> dict[str, float]:
-    """The largest relative error of each contender against the reference, on fewer samples.
+    """The largest relative error of each contender against the reference, on an eighth of the batch.
 
     Raises:
         DisagreementError: if one is above its tolerance.
@@ -49,15 +61,15 @@ def check(case: Case, names: Iterable[str]) -> dict[str, float]:
         work = CONTENDERS[name](case) if name in TOLERANCES else None
         if work is None:
             continue
-        found = [
+        relative = [
             float((got - want).norm() / want.norm().clamp(min=1e-6))
             for got, want in zip(work(), expected, strict=True)
         ]
-        errors[name] = max(found)
-        if not all(error <= TOLERANCES[name] for error in found):  # Not so if one is no number.
+        errors[name] = max(relative)
+        if not all(error <= TOLERANCES[name] for error in relative):  # NaN does not pass, either.
             raise DisagreementError(
                 f"{case.name}: {name} differs from the reference by {errors[name]:.1e}, "
-                f"more than {TOLERANCES[name]:.0e}: not timed"
+                f"more than {TOLERANCES[name]:.0e}, so it is not timed"
             )
     return errors
 
@@ -70,31 +82,27 @@ def measure(
     patience: float = math.inf,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, dict[str, list[float]]]:
-    """Seconds of every round, by number of threads and contender.
+    """Seconds of every round for each number of threads and contender.
 
     After two rounds, no more are begun once ``patience`` seconds have passed.
     """
     works = {name: work for name in names if (work := CONTENDERS[name](case)) is not None}
-    before = torch.get_num_threads()
     seconds: dict[str, dict[str, list[float]]] = {str(n): {name: [] for name in works} for n in threads}
-    try:
-        torch.set_num_threads(max(threads))
-        for name, work in works.items():  # Buffers, caches, the compiled kernel: not part of a step.
+    with set_threads(max(threads)):  # Buffers, caches, the compiled kernel: not part of a step.
+        for name, work in works.items():
             if name not in SLOW:
                 progress(f"{case.name}: {name}, warming up")
                 work()
-        start = time.perf_counter()
-        for turn in range(rounds):
-            if turn >= 2 and time.perf_counter() - start > patience:
-                break
-            for count in threads:
-                torch.set_num_threads(count)
+    start = time.perf_counter()
+    for turn in range(rounds):
+        if turn >= 2 and time.perf_counter() - start > patience:
+            break
+        for count in threads:
+            with set_threads(count):
                 for name, work in works.items():
                     if name not in SLOW or turn < SLOW_ROUNDS:
                         progress(f"{case.name}: {name}, round {turn + 1}")
                         seconds[str(count)][name].append(_time(work))
-    finally:
-        torch.set_num_threads(before)
     return seconds
 
 
@@ -112,11 +120,10 @@ def _time(work: Work) -> float:
 def describe(
     case: Case, errors: dict[str, float], seconds: dict[str, dict[str, list[float]]]
 ) -> dict[str, Any]:
-    """A case and its times, as they are written down."""
-    described = asdict(case)
-    described["dims"] = [repr(dim) for dim in case.dims]
+    """A case and its times, as in a result file."""
+    sizes = {**asdict(case), "dims": [repr(dim) for dim in case.dims]}
     medians = {
         count: {name: statistics.median(times) for name, times in by_name.items()}
         for count, by_name in seconds.items()
     }
-    return {**described, "flops": case.flops(), "errors": errors, "median": medians, "seconds": seconds}
+    return {**sizes, "flops": case.flops(), "errors": errors, "median": medians, "seconds": seconds}

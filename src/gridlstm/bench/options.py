@@ -1,48 +1,110 @@
-"""What can be asked of the benchmarks. No PyTorch here, so that help comes fast."""
+"""The options of each benchmark. No PyTorch here, so that help comes fast."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from gridlstm.fields import Threads, check_types
+import tyro
 
-__all__ = ["Bench"]
+from gridlstm.fields import Threads, check_fields, check_types
+from gridlstm.ranges import check_number
+
+__all__ = ["CompareBench", "EngineBench", "GenerationBench", "GrowthBench", "SearchBench"]
 
 
 @dataclass(frozen=True)
-class Bench:
-    """Time the engines beside their matrix products, a plain loop and torch.nn.LSTM.
+class MeasuredBench:
+    """Options of every benchmark that measures something."""
 
-    Everything is timed in one run, interleaved and repeated, and compared as ratios: on a shared
-    machine nothing else can be trusted. Nothing is timed unless the fast engine equals the reference.
-    """
-
-    cases: tuple[str, ...] = ()
-    """Which cases to run, by name. Default: all."""
-    threads: tuple[Threads, ...] = (1,)
-    """Numbers of threads to run with, each beside the others."""
     rounds: int = 7
-    """How often each contender is timed; the median counts."""
-    patience: float = 300
-    """After this many seconds of a case, run no further rounds but a second one."""
+    """How often everything is measured; the median counts."""
     quick: bool = False
-    """A few rounds with an eighth of the samples: to see that it works, not to quote."""
-    bfloat16: bool = False
-    """Also time bfloat16 on a processor without units for it, where it is many times slower."""
-    growth: bool = False
-    """Instead, measure time and peak memory against time steps, depth, batch and hidden size."""
-    generation: bool = False
-    """Instead, measure how many characters a second are generated on one thread."""
-    search: bool = False
-    """Instead, time beam search of a Reencoder, batched and incremental, beside simpler ways."""
-    compare: tuple[Path, Path] | None = None
-    """Instead, compare two result files: the old one and the new one."""
-    out: Path | None = None
-    """Where results go: a JSON file, and a plot beside it. Unless given, below runs/."""
+    """Measure small sizes in few rounds: to see that it works, not to quote."""
+    out: Path = Path("runs/bench.json")
+    """The JSON file for the results. Figures are written beside it."""
 
     def __post_init__(self) -> None:
         check_types(self)
+        check_fields(self, "rounds", least=1)
+        if self.out.suffix in (".png", ".svg"):  # A figure would replace the results.
+            raise ValueError(f"out: expected a JSON file, got {self.out}")
+
+
+@dataclass(frozen=True)
+class ThreadedBench(MeasuredBench):
+    """Options of a benchmark that compares numbers of threads."""
+
+    threads: tuple[Threads, ...] = (1,)
+    """Numbers of threads to run with."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.threads:
             raise ValueError("threads: expected at least one number, got none")
-        for name, value in (("rounds", self.rounds), *(("threads", count) for count in self.threads)):
-            if value < 1:
-                raise ValueError(f"{name}: expected at least 1, got {value}")
+        for count in self.threads:
+            check_number("threads", count, least=1)
+
+
+@dataclass(frozen=True)
+class EngineBench(ThreadedBench):
+    """Time the engines next to their matrix products, a plain loop and torch.nn.LSTM.
+
+    All are timed in turn, in one process, and compared as ratios: on a shared machine, times of
+    different runs cannot be compared. Nothing is timed unless all agree with the reference engine.
+    """
+
+    cases: tuple[str, ...] = ()
+    """The names of the cases to run. Default: all."""
+    patience: float = 300
+    """Start no further round of a case after this many seconds. There are at least two rounds."""
+    bfloat16: bool = False
+    """Also time bfloat16 on processors without instructions for it, where it is many times slower."""
+    out: Path = Path("runs/bench-engine.json")
+    """The JSON file for the results. A figure is written beside it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fields(self, "patience", least=0)
+
+
+@dataclass(frozen=True)
+class GrowthBench(MeasuredBench):
+    """Measure time and peak memory against time steps, depth, batch and hidden size."""
+
+    threads: Threads = 1
+    """The number of threads to run with."""
+    out: Path = Path("runs/bench-growth.json")
+    """The JSON file for the results. A figure is written beside it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fields(self, "threads", least=1)
+
+
+@dataclass(frozen=True)
+class GenerationBench(MeasuredBench):
+    """Measure how many characters per second are generated on one thread."""
+
+    out: Path = Path("runs/bench-generation.json")
+    """The JSON file for the results."""
+
+
+@dataclass(frozen=True)
+class SearchBench(ThreadedBench):
+    """Time beam search with a Reencoder, batched and incremental, next to simpler ways."""
+
+    out: Path = Path("runs/bench-search.json")
+    """The JSON file for the results."""
+
+
+@dataclass(frozen=True)
+class CompareBench:
+    """Compare two result files of the same benchmark, case by case."""
+
+    old: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OLD")]
+    """The result file to compare with."""
+    new: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="NEW")]
+    """The result file that is compared."""
+
+    def __post_init__(self) -> None:
+        check_types(self)

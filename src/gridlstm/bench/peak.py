@@ -1,7 +1,7 @@
-"""Peak memory of one training step, in a process of its own: ``python -m gridlstm.bench.peak``.
+"""Peak memory of one training step, in a separate process: ``python -m gridlstm.bench.peak``.
 
-A process's peak never falls, so every measurement needs a new one. The argument is a JSON object with
-the sizes of a 2-LSTM; the answer on standard output is the rise of the peak in bytes.
+The peak of a process never falls, so every measurement needs a new process. The argument is a JSON
+object with the sizes of a 2-LSTM; the output is the rise of the peak in bytes.
 """
 
 import json
@@ -32,15 +32,15 @@ def make_step(time: int, depth: int, batch: int, hidden: int, *, recompute: bool
 
 def peak_memory(*, recompute: bool, **sizes: int) -> int:
     """The rise of the peak resident memory over that of a small step, in bytes."""
-    given = json.dumps({**sizes, "recompute": recompute})
-    command = [sys.executable, "-m", "gridlstm.bench.peak", given]
+    arguments = json.dumps({**sizes, "recompute": recompute})
+    command = [sys.executable, "-m", "gridlstm.bench.peak", arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return int(done.stdout)
 
 
 def _peak() -> int:
     status = Path("/proc/self/status")
-    if status.exists():  # On Linux, getrusage would count what the parent had when it forked.
+    if status.exists():  # On Linux, getrusage includes the parent's memory at the fork.
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
     import resource  # Not on Windows.
@@ -51,7 +51,7 @@ def _peak() -> int:
 if __name__ == "__main__":
     sizes = json.loads(sys.argv[1])
     torch.set_num_threads(1)
-    make_step(2, 2, 2, 8, recompute=False)()  # Libraries and caches are loaded.
+    make_step(2, 2, 2, 8, recompute=False)()  # Loads libraries and fills caches.
     before = _peak()
     make_step(**sizes)()
     sys.stdout.write(str(_peak() - before))

@@ -1,0 +1,127 @@
+"""``gridlstm bench engine``: a step of the wavefront engine, and of others next to it."""
+
+from typing import Any
+
+from matplotlib.figure import Figure
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from gridlstm.bench.accuracy import kernel_errors
+from gridlstm.bench.cases import CASES
+from gridlstm.bench.contenders import CONTENDERS, has_bfloat16
+from gridlstm.bench.measure import check, describe, measure
+from gridlstm.bench.options import EngineBench
+from gridlstm.engines.native.build import library
+from gridlstm.figures.save import save_figure
+from gridlstm.files import write_json
+from gridlstm.provenance import environment
+
+__all__ = ["run"]
+
+# Column title, and the two contenders whose times it divides.
+RATIOS = (
+    ("prod.", "wavefront", "products"),
+    ("eager", "wavefront, not compiled", "wavefront"),
+    ("recomp", "wavefront, recompute", "wavefront"),
+    ("bf16", "wavefront, bfloat16", "wavefront"),
+    ("loop", "loop", "wavefront"),
+    ("ref.", "reference", "wavefront"),
+    ("LSTM", "torch.nn.LSTM", "wavefront"),
+)
+TITLES = ["case", "thr", "ms", "GF/s", *(title for title, _, _ in RATIOS)]
+
+
+def run(options: EngineBench) -> None:
+    """Times the cases, prints a table, and writes a result file and a figure.
+
+    Raises:
+        ValueError: if a case is unknown.
+        DisagreementError: if a contender disagrees with the reference.
+    """
+    unknown = [name for name in options.cases if name not in CASES]
+    if unknown:
+        raise ValueError(f"--cases: expected some of {', '.join(CASES)}, got {', '.join(unknown)}")
+    cases = [CASES[name] for name in options.cases or CASES]
+    names = [
+        name for name in CONTENDERS if "bfloat16" not in name or options.bfloat16 or has_bfloat16()
+    ]
+    rounds = min(3, options.rounds) if options.quick else options.rounds
+    results: dict[str, Any] = {
+        "kind": "bench",
+        "environment": environment(),
+        "kernel compiled": library() is not None,
+        "kernel errors": kernel_errors(),
+        "options": {
+            "rounds": options.rounds,
+            "patience": options.patience,
+            "quick": options.quick,
+            "threads": options.threads,
+        },
+        "cases": [],
+    }
+    console = Console()
+    with console.status("") as status:
+        errors = {}
+        for case in cases:
+            status.update(f"{case.name}: comparing with the reference")
+            errors[case.name] = check(case, CONTENDERS)
+        for case in cases:
+            timed = case.smaller() if options.quick else case
+            seconds = measure(timed, names, options.threads, rounds, options.patience, status.update)
+            results["cases"].append(describe(timed, errors[case.name], seconds))
+            write_json(options.out, results)  # If a later case fails, these results are kept.
+    save_figure(_draw(results), options.out)
+    console.print(_table(results))
+    console.out(f"{options.out}, with a figure beside it", highlight=False)
+
+
+def _table(results: dict[str, Any]) -> Table:
+    """For each case and number of threads: milliseconds, GFLOP/s, and the ratios."""
+    table = Table(
+        title="A step of the wavefront engine, compared with others",
+        caption="prod.: time of wavefront over that of its matrix products alone. To the right, the "
+        "time of others over that of wavefront: without the compiled kernel, recomputing, in bfloat16, "
+        "a plain loop over blocks, the reference engine, torch.nn.LSTM of equal FLOPs.",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    rows = []
+    for case in results["cases"]:
+        for threads, median in case["median"].items():
+            seconds = median["wavefront"]
+            milliseconds = f"{seconds * 1e3:.3g}" if seconds < 0.1 else f"{seconds * 1e3:.0f}"
+            row = [case["name"], threads, milliseconds, f"{case['flops'] / seconds / 1e9:.0f}"]
+            for _, upper, lower in RATIOS:
+                ratio = median[upper] / median[lower] if upper in median else None
+                row.append("" if ratio is None else f"{ratio:.3g}" if ratio > 10 else f"{ratio:.2f}")
+            rows.append(row)
+    columns = [k for k in range(len(TITLES)) if any(row[k] for row in rows)]
+    for k in columns:
+        table.add_column(TITLES[k], justify="left" if k == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(row[k] for k in columns))
+    return table
+
+
+def _draw(results: dict[str, Any]) -> Figure:
+    """GFLOP/s of the main contenders, a group of bars for each case and number of threads."""
+    names = ("products", "wavefront", "torch.nn.LSTM", "wavefront, not compiled", "loop")
+    groups = [
+        (f"{case['name']}\n{threads} thread{'s' if threads != '1' else ''}", case["flops"], median)
+        for case in results["cases"]
+        for threads, median in case["median"].items()
+    ]
+    figure = Figure(figsize=(max(6, 1.1 * len(groups)), 4.2), layout="constrained")
+    axes = figure.subplots()
+    for k, name in enumerate(names):
+        places = [g + (k - 2) * 0.16 for g, (_, _, median) in enumerate(groups) if name in median]
+        rates = [flops / median[name] / 1e9 for _, flops, median in groups if name in median]
+        axes.bar(places, rates, width=0.15, label=name)
+    axes.set_xticks(range(len(groups)), [label for label, _, _ in groups], fontsize=7)
+    axes.set_ylabel("GFLOP/s")
+    axes.legend(fontsize=8)
+    axes.set_title("Forward and backward: matrix products alone, and whole steps")
+    return figure

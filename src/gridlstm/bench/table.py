@@ -1,0 +1,14 @@
+"""The benchmarks by name: the subcommands of ``gridlstm bench``. No PyTorch here."""
+
+from gridlstm.bench import options
+from gridlstm.command import Command
+
+__all__ = ["BENCHMARKS"]
+
+BENCHMARKS = {
+    "engine": Command(options.EngineBench, "gridlstm.bench.engine:run"),
+    "growth": Command(options.GrowthBench, "gridlstm.bench.growth:run"),
+    "generation": Command(options.GenerationBench, "gridlstm.bench.generation:run"),
+    "search": Command(options.SearchBench, "gridlstm.bench.beam_search_speed:run"),
+    "compare": Command(options.CompareBench, "gridlstm.bench.compare:run"),
+}
