@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from gridlstm.experiments.options import Parity
 from safetensors.torch import load_file
 from torch import nn
 
 import gridlstm.commands.train as command
 import gridlstm.training.rundir as rundir
-from gridlstm.commands.load import stored
 from gridlstm.commands.options import Run, Train
 from gridlstm.engines.native import kernel_name
-from gridlstm.experiments.options import Parity
+from gridlstm.experiments.trained import stored
 from gridlstm.files import checksum
 from gridlstm.training.problem import Measures
 from gridlstm.training.rundir import RunDir

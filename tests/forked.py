@@ -37,8 +37,8 @@ def serve(address: str) -> None:
     from gridlstm import cli
     from gridlstm.bench import command as bench
     from gridlstm.commands import characters, evaluate, images, plot, train, translation  # noqa: F401
-    from gridlstm.data.parallel import Parallel
-    from gridlstm.data.tokens import make_tokeniser
+    from gridlstm.experiments.translation.data import Parallel
+    from gridlstm.experiments.translation.tokens import make_tokeniser
 
     text = Parallel.tatoeba()
     Parallel.tatoeba = lambda: text  # type: ignore[method-assign]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from gridlstm.bench.command import run
 from PIL import Image
 
 from gridlstm.bench import contenders, growth, measure
 from gridlstm.bench.cases import CASES, Case
-from gridlstm.bench.command import run
 from gridlstm.bench.contenders import CONTENDERS
 from gridlstm.bench.options import Bench
 from gridlstm.bench.peak import peak_memory

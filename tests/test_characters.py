@@ -10,12 +10,12 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
+from gridlstm.experiments.options import EXPERIMENTS, Characters, Text
 from torch.nn import functional as F
 
 from gridlstm import SequenceGridLSTM
-from gridlstm.data.text import Corpus, encode
-from gridlstm.experiments.characters import CharacterProblem, make_model, measure
-from gridlstm.experiments.options import EXPERIMENTS, Characters, Text
+from gridlstm.experiments.characters.data import Corpus, encode
+from gridlstm.experiments.characters.problem import CharacterProblem, make_model, measure
 from gridlstm.models.characters import CharacterModel
 from gridlstm.models.generate import choose, generate
 from gridlstm.models.stepper import GridStepper, ModelStepper, make_stepper

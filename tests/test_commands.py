@@ -16,11 +16,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
-
 from gridlstm.experiments.options import EXPERIMENTS
 from gridlstm.experiments.problems import make_problem
-from gridlstm.figures.memories import counting_neurons
+from safetensors.torch import load_file
+
+from gridlstm.experiments.parity.memories import counting_neurons
 from gridlstm.models.deep import DeepGridLSTM
 
 COMMAND = [sys.executable, "-c", "from gridlstm.cli import main; main()"]

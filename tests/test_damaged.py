@@ -19,10 +19,10 @@ import pytest
 from PIL import Image
 
 from gridlstm.data.files import DataError, Packing, Source, find
-from gridlstm.data.images import parse_idx
-from gridlstm.data.parallel import read_pairs
-from gridlstm.data.pictures import read_picture, to_digit
-from gridlstm.data.text import Corpus, read_file
+from gridlstm.experiments.characters.data import Corpus, read_file
+from gridlstm.experiments.images.data import parse_idx
+from gridlstm.experiments.images.pictures import read_picture, to_digit
+from gridlstm.experiments.translation.data import read_pairs
 
 PLAIN = "Zwölf Boxkämpfer\ttwelve boxers\nja\tyes\n".encode() * 40
 SOURCE = Source("t/t", len(PLAIN), hashlib.sha256(PLAIN).hexdigest(), "https://nowhere.test/t")

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from gridlstm.data.tasks import BLANK, Addition, GrowingAddition, Memorization, Parity, Task
 
 from gridlstm.data.draw import draw
-from gridlstm.data.tasks import BLANK, Addition, GrowingAddition, Memorization, Parity, Task
 
 TASKS: list[Task] = [Addition(15), Addition(2), Addition(1), Memorization(20, 64), Parity(20)]
 SMALLEST: list[Task] = [

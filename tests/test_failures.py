@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 import torch
+from gridlstm.experiments.options import EXPERIMENTS, flat, from_flat
+from gridlstm.experiments.problems import make_problem
 from safetensors.torch import load_file, save_file, save_model
 
 import gridlstm as package
 from gridlstm.cache import cache_folder
 from gridlstm.commands import overview
-from gridlstm.experiments.options import EXPERIMENTS, flat, from_flat
-from gridlstm.experiments.problems import make_problem
 
 COMMAND = [sys.executable, "-m", "gridlstm"]
 SHIPPED = Path(package.__file__).parent / "embedded" / "characters"
@@ -363,7 +363,7 @@ def test_names_of_runs_on_a_terminal(
 
 @pytest.mark.parametrize(
     "module",
-    ["gridlstm.commands.door", "tyro", "numpy", "torch._C", "torch.nn", "gridlstm.commands.load"],
+    ["gridlstm.commands.door", "tyro", "numpy", "torch._C", "torch.nn", "gridlstm.experiments.trained"],
 )
 def test_an_interruption_is_one_line_from_the_beginning(module: str) -> None:
     """As soon as a module has been imported, the process is interrupted."""

@@ -9,18 +9,18 @@ import matplotlib.image
 import numpy as np
 import pytest
 import torch
+from gridlstm.experiments.options import flat, from_flat
 from PIL import Image
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
 from gridlstm.commands.options import Run, Train
 from gridlstm.commands.train import run as train
-from gridlstm.experiments.image_options import IMAGES, Images
-from gridlstm.experiments.images import ImageProblem, as_input, classify, make_network
-from gridlstm.experiments.mistakes import count_confusions
-from gridlstm.experiments.options import flat, from_flat
-from gridlstm.figures.activations import most_varied
-from gridlstm.figures.digits import draw_confusion, draw_mistakes
+from gridlstm.experiments.images.activations import most_varied
+from gridlstm.experiments.images.digits import draw_confusion, draw_mistakes
+from gridlstm.experiments.images.mistakes import count_confusions
+from gridlstm.experiments.images.options import IMAGES, Images
+from gridlstm.experiments.images.problem import ImageProblem, as_input, classify, make_network
 from gridlstm.models.image_grid import ImageGridLSTM
 from gridlstm.training.settings import Training
 
@@ -345,7 +345,7 @@ def test_without_a_run_the_network_of_the_package_is_used(
     gridlstm, tmp_path: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without one, a line says so; with one, no run has to be named."""
-    monkeypatch.setattr("gridlstm.commands.load.files", lambda package: tmp_path)
+    monkeypatch.setattr("gridlstm.experiments.trained.files", lambda package: tmp_path)
     path, _ = picture(tmp_path, 0)
     code, _, errors = gridlstm("classify", path)
     assert code == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from gridlstm.experiments.options import from_flat
 from safetensors.torch import load_file
 from torch import nn
 
@@ -19,10 +20,9 @@ from gridlstm import (
     ReNet,
     State,
 )
-from gridlstm.data.images import Digits
-from gridlstm.experiments.image_options import IMAGES
-from gridlstm.experiments.images import as_input, classify, make_network
-from gridlstm.experiments.options import from_flat
+from gridlstm.experiments.images.data import Digits
+from gridlstm.experiments.images.options import IMAGES
+from gridlstm.experiments.images.problem import as_input, classify, make_network
 from gridlstm.models.image_network import CORNERS, ImageNetwork
 from gridlstm.training.weights import load_weights
 

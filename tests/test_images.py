@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from gridlstm.data.files import DataError
-from gridlstm.data.images import MNIST, Digits, Labelled, draw_images, parse_idx, shift
+from gridlstm.experiments.images.data import MNIST, Digits, Labelled, draw_images, parse_idx, shift
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("GRIDLSTM_DATA") or ROOT.parent / "shared" / "data")
@@ -58,7 +58,7 @@ def test_labels_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     for labels in (np.zeros(4, np.uint8), np.array([0, 1, 10], np.uint8)):
         files = {"images": idx(np.zeros((3, 2, 2), np.uint8)), "labels": idx(labels)}
         monkeypatch.setattr(
-            "gridlstm.data.images.embedded",
+            "gridlstm.experiments.images.data.embedded",
             lambda name, sha, files=files: files[name.split("-")[1]].tobytes(),
         )
         with pytest.raises(DataError, match="train-labels-idx1-ubyte: expected 3 classes below 10"):

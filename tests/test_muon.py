@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from gridlstm.experiments.options import EXPERIMENTS
+from gridlstm.experiments.problems import make_problem
 from torch import nn
 
 from gridlstm import Dim, GridLSTM
-from gridlstm.experiments.options import EXPERIMENTS
-from gridlstm.experiments.problems import make_problem
 from gridlstm.training.muon import Muon, orthogonalise
 from gridlstm.training.settings import Training
 from gridlstm.training.trainer import make_optimizer

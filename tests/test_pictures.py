@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
 from gridlstm.data.files import DataError
-from gridlstm.data.images import Digits, shift
-from gridlstm.data.pictures import read_picture, to_digit
+from gridlstm.experiments.images.data import Digits, shift
+from gridlstm.experiments.images.pictures import read_picture, to_digit
 
 DIGITS = Digits.sample().test.images
 

@@ -5,9 +5,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+from gridlstm.experiments.options import EXPERIMENTS
 
 from gridlstm import DeepGridLSTM, GridLSTM, Highway, MultidimensionalLSTM, Reencoder, StackedLSTM
-from gridlstm.experiments.options import EXPERIMENTS
 from gridlstm.ranges import check_number
 from gridlstm.training.settings import Training
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-
 from gridlstm.experiments.options import EXPERIMENTS, flat, from_flat
+
 from gridlstm.training.rundir import RunDir, RunError
 
 CONFIG = {"experiment": "parity", "options": {"layers": 3, "samples": 100, "schedule": "constant"}}

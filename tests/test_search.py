@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from gridlstm.bench.search import Recomputing, SearchCase, measure_search
 from torch import Tensor
 from torch.nn import functional as F
 
 from gridlstm import AttentionTranslator, Reencoder
-from gridlstm.bench.search import Recomputing, SearchCase, measure_search
-from gridlstm.data.parallel import make_batch
+from gridlstm.experiments.translation.data import make_batch
 from gridlstm.models.search import BLOCKS, Rules, beam_search, search_all
 from gridlstm.models.translator import Ensemble, Progress, Translator
 

@@ -12,9 +12,9 @@ import pytest
 
 from gridlstm.data import parallel
 from gridlstm.data.files import DataError, Source
-from gridlstm.data.parallel import Buckets, Pair, Parallel, make_batch, read_pairs
-from gridlstm.data.tokens import make_tokeniser
-from gridlstm.data.vocabulary import BEGIN, END, UNKNOWN, Vocabulary
+from gridlstm.experiments.translation.data import Buckets, Pair, Parallel, make_batch, read_pairs
+from gridlstm.experiments.translation.tokens import make_tokeniser
+from gridlstm.experiments.translation.vocabulary import BEGIN, END, UNKNOWN, Vocabulary
 
 DATA = Path(os.environ.get("GRIDLSTM_DATA") or Path(__file__).parents[2] / "shared" / "data")
 

@@ -22,7 +22,7 @@ from hypothesis import example, given
 
 from gridlstm.cache import cache_folder
 from gridlstm.data.files import DataError, Packing, Source, embedded, find
-from gridlstm.data.text import (
+from gridlstm.experiments.characters.data import (
     Corpus,
     contiguous,
     decode,
@@ -289,7 +289,7 @@ def test_shakespeare() -> None:
 
 
 def test_texts_need_no_pytorch() -> None:
-    code = "import sys, gridlstm.data.text; sys.exit('torch' in sys.modules)"
+    code = "import sys, gridlstm.experiments.characters.data; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -11,24 +11,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from gridlstm.experiments.options import EXPERIMENTS, Translation, flat, from_flat
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
 from gridlstm import AttentionTranslator, Reencoder
 from gridlstm.commands import translation as command
-from gridlstm.commands.load import expect, open_run
 from gridlstm.commands.options import Plot
-from gridlstm.commands.translation import load_translator
 from gridlstm.data.files import DataError
-from gridlstm.data.parallel import Parallel
-from gridlstm.data.vocabulary import BEGIN, END, MARKS, UNKNOWN
 from gridlstm.experiments import translation
-from gridlstm.experiments.bleu import bleu
-from gridlstm.experiments.options import EXPERIMENTS, Translation, flat, from_flat
-from gridlstm.experiments.translation import TranslationProblem, measure
-from gridlstm.experiments.translator import TextTranslator, join_up, make_model, read_languages
+from gridlstm.experiments.trained import expect, open_run
+from gridlstm.experiments.translation.alignment import draw_alignment
+from gridlstm.experiments.translation.bleu import bleu
+from gridlstm.experiments.translation.commands import load_translator
+from gridlstm.experiments.translation.data import Parallel
+from gridlstm.experiments.translation.problem import TranslationProblem, measure
+from gridlstm.experiments.translation.text_translator import (
+    TextTranslator,
+    join_up,
+    make_model,
+    read_languages,
+)
+from gridlstm.experiments.translation.vocabulary import BEGIN, END, MARKS, UNKNOWN
 from gridlstm.figures import alignment
-from gridlstm.figures.alignment import draw_alignment
 from gridlstm.training.rundir import RunDir
 from gridlstm.training.settings import Training
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlstm.data.images import CLASSES, Digits, Labelled
+from gridlstm.experiments.images.data import CLASSES, Digits, Labelled
 
 PLACE = Path(__file__).parent.parent / "src" / "gridlstm" / "data" / "embedded" / "mnist"
 
@@ -26,7 +26,7 @@ def choose(part: Labelled, count: int) -> Labelled:
 
 
 def to_idx(array: NDArray[np.uint8]) -> bytes:
-    """What :func:`gridlstm.data.images.parse_idx` reads."""
+    """What :func:`gridlstm.experiments.images.data.parse_idx` reads."""
     header = np.array([0x0800 + array.ndim, *array.shape], ">u4")
     return header.tobytes() + array.tobytes()
 

@@ -12,19 +12,6 @@ from types import FrameType
 
 __all__ = ["main"]
 
-COMMANDS = {
-    "train": "commands.train:run",
-    "eval": "commands.evaluate:run",
-    "generate": "commands.characters:run_generate",
-    "score": "commands.characters:run_score",
-    "translate": "commands.translation:run_translate",
-    "classify": "commands.images:run_classify",
-    "plot": "commands.plot:run",
-    "list": "commands.overview:overview",
-    "collect": "commands.overview:collect",
-    "bench": "bench.command:run",
-}
-"""What runs each command."""
 NEEDED = ("tyro", "rich", "matplotlib", "safetensors", "PIL")
 """Packages that the layer does without: the extra ``experiments``."""
 
@@ -64,11 +51,11 @@ def _run(arguments: list[str], heard: bool) -> None:
             return
         from gridlstm.commands.parser import parse
 
-        name, options = parse(arguments)
+        name, place, options = parse(arguments)
     with door(f"gridlstm {name}"):
-        module, _, function = COMMANDS[name].partition(":")
-        run = getattr(import_module(f"gridlstm.{module}"), function)
-        if heard:  # From here on there may be something to tidy up.
+        module, _, function = place.partition(":")
+        run = getattr(import_module(module), function)
+        if heard:  # From here on there may be something to clean up.
             signal.signal(signal.SIGINT, signal.default_int_handler)
         run(options)
 

@@ -1,8 +1,16 @@
 """A command of the program: its options and what runs it. No PyTorch here."""
 
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
-__all__ = ["Command"]
+from tyro.conf import Positional, arg
+
+__all__ = ["Command", "DataFolder", "OptionalRun", "RunPath", "RunPaths"]
+
+RunPath = Annotated[Path, Positional, arg(metavar="RUN")]
+OptionalRun = Annotated[Path | None, Positional, arg(metavar="RUN")]
+RunPaths = Annotated[tuple[Path, ...], Positional, arg(metavar="RUN")]
+DataFolder = Annotated[Path | None, arg(metavar="PATH")]
 
 
 class Command(NamedTuple):

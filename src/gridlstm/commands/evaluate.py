@@ -1,14 +1,14 @@
 """The command ``gridlstm eval``."""
 
+from typing import Any
+
 import torch
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gridlstm.commands import translation
-from gridlstm.commands.load import load
-from gridlstm.commands.options import Eval
 from gridlstm.errors import shown
+from gridlstm.experiments.trained import load, record_and_options
 from gridlstm.provenance import environment
 from gridlstm.training.reporter import say
 from gridlstm.training.rundir import RunDir
@@ -16,29 +16,24 @@ from gridlstm.training.rundir import RunDir
 __all__ = ["run"]
 
 
-def run(options: Eval) -> None:
-    """Measures a network, tells it and writes it into the run's ``evaluation.json``.
+def run(options: Any) -> None:
+    """Measures a network, prints the measurements and writes them into the run's directory.
 
-    That of an ensemble is written into ``ensemble.json``.
+    The file is ``evaluation.json``, or ``ensemble.json`` for an ensemble.
     """
     run = RunDir.open(options.run)
-    trained = load(run, options.data)
-    network, further = trained.network, [RunDir.open(path).path.name for path in options.ensemble]
-    if further or options.beam is not None:
-        network = translation.adapt(trained, options)
+    test_options = options.options_for(record_and_options(run)[0])
+    _, problem, network = load(run, options.data)
     with torch.no_grad():
-        measures = trained.problem.test(network, options.samples, options.streams)
-    found = {"run": run.path.name, "streams": options.streams, **measures}
-    name = "evaluation.json"
-    if further:
-        name, found["ensemble"] = "ensemble.json", further
-    run.note(name, {**found, "environment": environment()})
-    found = {name: value for name, value in found.items() if not isinstance(value, list)}
+        measures = problem.test(network, options.samples, test_options)
+    measures = {"run": run.path.name, **measures}
+    run.note(f"{test_options.result}.json", {**measures, "environment": environment()})
+    measures = {name: value for name, value in measures.items() if not isinstance(value, list)}
     console = Console()
     if not console.is_terminal:
-        say(found)
+        say(measures)
         return
     table = Table(show_header=False)
-    for name, value in found.items():
+    for name, value in measures.items():
         table.add_row(name, f"{value:.4f}" if isinstance(value, float) else Text(shown(value)))
     console.print(table)

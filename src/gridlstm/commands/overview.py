@@ -1,4 +1,4 @@
-"""The commands ``gridlstm list`` and ``gridlstm collect``. No PyTorch here: they come at once."""
+"""The commands ``gridlstm list`` and ``gridlstm collect``. No PyTorch here: they start at once."""
 
 from typing import Any
 
@@ -6,18 +6,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gridlstm.commands.options import Collect, List
+from gridlstm.commands.options import CollectOptions, ListOptions
 from gridlstm.errors import shown
-from gridlstm.experiments.options import EXPERIMENTS, flat
+from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.files import write_json
 from gridlstm.training.rundir import RunDir, RunError
 
-__all__ = ["collect", "overview"]
+__all__ = ["collect", "list_all"]
 
 POINTS = 200
 """The most rows of a curve that are worth keeping."""
-MEASURES = tuple(dict.fromkeys(presets["paper"].measure for presets in EXPERIMENTS.values()))
-"""What is told of a run: the first of these that was measured."""
 
 
 class Terminal(Console):
@@ -33,27 +31,23 @@ class Terminal(Console):
         raise
 
 
-def overview(options: List) -> None:
+def list_all(options: ListOptions) -> None:
     """Experiments with their presets, then runs."""
     console = Terminal()
-    for name, presets in EXPERIMENTS.items():
-        about = (type(presets["paper"]).__doc__ or "").splitlines()[0]
-        console.print(f"[bold]{name}[/bold]: {about}")
-        for preset, chosen in presets.items():
-            size, value = next(iter(flat(chosen).items()))
-            console.print(
-                f"  {preset:7} {size} {value}, {chosen.network}, {chosen.layers} layers of "
-                f"{chosen.hidden}, at most {chosen.training.samples:,} samples",
-            )
-    found = sorted(path.parent for path in options.folder.rglob("config.json"))
-    if not found:
+    for name, experiment in EXPERIMENTS.items():
+        console.print(f"[bold]{name}[/bold]: {experiment.about}")
+        for preset, chosen in experiment.presets.items():
+            samples = f"at most {chosen.training.samples:,} samples"
+            console.print(f"  {preset:7} {experiment.describe(chosen)}, {samples}")
+    paths = sorted(path.parent for path in options.folder.rglob("config.json"))
+    if not paths:
         console.print(Text(f"No runs below {shown(options.folder)} yet."))
         return
     table = Table(title=Text(f"Runs below {shown(options.folder)}"), title_justify="left")
     for title in ("run", "experiment", "state", "samples", "measured"):
         right = title in ("samples", "measured")
         table.add_column(title, justify="right" if right else "left", overflow="fold")
-    for path in found:
+    for path in paths:
         cells = (path.relative_to(options.folder), *_state(RunDir(path)))
         table.add_row(*(Text(shown(cell)) for cell in cells))
     console.print(table)
@@ -65,16 +59,18 @@ def _state(run: RunDir) -> tuple[str, str, str, str]:
     except RunError as error:
         return "", str(error), "", ""
     last = rows[-1] if rows else {}
+    known = EXPERIMENTS.get(config["experiment"])
+    measure = "" if known is None else known.measure.name
     state = "not ended" if summary is None else str(summary.get("reason"))
     return (
         config["experiment"],
         state,
         f"{last.get('samples', 0):,}",
-        next((f"{name} {last[name]:.4f}" for name in MEASURES if name in last), ""),
+        f"{measure} {last[measure]:.4f}" if measure in last else "",
     )
 
 
-def collect(options: Collect) -> None:
+def collect(options: CollectOptions) -> None:
     """Writes what is worth keeping of runs into one file."""
     runs = [_kept(RunDir.open(path)) for path in options.runs]
     write_json(options.out, {"kind": "runs", "runs": runs})

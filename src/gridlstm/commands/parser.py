@@ -1,192 +1,205 @@
 """Arguments of the command line to options, and one helpful line where that is not possible."""
 
 import json
-import os
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
-from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any, Union, get_args
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import tyro
-from tyro.conf import OmitArgPrefixes, OmitSubcommandPrefixes, subcommand
+from tyro import _errors as events  # The only way to a parse error that is not rendered as a box.
+from tyro.conf import OmitArgPrefixes
 
-from gridlstm.bench.options import Bench
-from gridlstm.commands import options
-from gridlstm.commands.options import Preset, Run, Train
-from gridlstm.experiments.options import EXPERIMENTS, Experiment, from_flat
+from gridlstm.command import Command
+from gridlstm.commands.options import Preset, RunOptions, Train
+from gridlstm.commands.table import COMMANDS
+from gridlstm.experiments.record import Experiment
+from gridlstm.experiments.registry import EXPERIMENTS, find_experiment, from_flat
 
-__all__ = ["parse"]
+__all__ = ["Parsed", "parse"]
 
 HELP = ("-h", "--help")
-COMMANDS = {
-    "train": Train,
-    "eval": options.Eval,
-    "generate": options.Generate,
-    "score": options.Score,
-    "translate": options.Translate,
-    "classify": options.Classify,
-    "plot": options.Plot,
-    "list": options.List,
-    "collect": options.Collect,
-    "bench": Bench,
-}
-"""What can be asked of each command."""
-KINDS = {"INT": "an integer", "FLOAT": "a number", "PATH": "a path", "PATH PATH": "two paths"}
-"""What the parser calls a value."""
+KINDS = {"INT": "an integer", "FLOAT": "a number", "PATH": "a path", "STR": "a string"}
+"""What tyro calls a value, in words."""
 
 
-def parse(arguments: Sequence[str]) -> tuple[str, Any]:
+class Parsed(NamedTuple):
+    """A command line.
+
+    Attributes:
+        name: the command, as ``"plot curve"``.
+        run: the function that runs it, as ``"package.module:function"``.
+        options: what it is called with.
+    """
+
+    name: str
+    run: str
+    options: Any
+
+
+def parse(arguments: Sequence[str]) -> Parsed:
     """The command and its options.
 
     Raises:
         SystemExit: 0 after help.
         ValueError: if there is no such command or option, or a value is wrong.
     """
-    _check_word("a command", arguments[:1], COMMANDS)
-    if arguments[0] == "train":
-        _check_word("an experiment after train", arguments[1:2], EXPERIMENTS)
-    wrong = StringIO()
-    try:
-        with redirect_stderr(wrong), _wide(unless=bool(set(HELP) & set(arguments))):
-            found = tyro.extras.subcommand_cli_from_dict(
-                {**COMMANDS, "train": _train(arguments)},
-                prog="gridlstm",
-                description="Grid Long Short-Term Memory: train, evaluate, measure.",
-                args=arguments,
-                config=(OmitArgPrefixes, OmitSubcommandPrefixes),
-            )
-    except SystemExit as stopped:
-        if stopped.code:
-            raise ValueError(_one_line(wrong.getvalue())) from None
-        raise
-    return arguments[0], found
+    name = _choose("a command", arguments[:1], COMMANDS, "gridlstm")
+    entry, rest = COMMANDS[name], arguments[1:]
+    if name == "train":
+        abouts = {kind: record.about for kind, record in EXPERIMENTS.items()}
+        kind = _choose("an experiment after train", rest[:1], abouts, "gridlstm train")
+        return _parse_train(EXPERIMENTS[kind], rest[1:])
+    if isinstance(entry, Mapping):
+        kind = _choose(f"a kind after {name}", rest[:1], entry, f"gridlstm {name}")
+        name, entry, rest = f"{name} {kind}", entry[kind], rest[1:]
+    return Parsed(name, entry.run, _parse_options(name, entry.options, rest))
 
 
-def _check_word(what: str, given: Sequence[str], known: Iterable[str]) -> None:
-    """Checks a word that stands for one of several."""
-    word = next(iter(given), None)
-    if word in (*HELP, *known):
-        return
-    hint = "" if word is None else _meant(get_close_matches(word, list(known), 1))
+def _choose(what: str, words: Sequence[str], known: Mapping[str, Any], program: str) -> str:
+    """The first word, which has to be one of those known; or help about them."""
+    word = next(iter(words), None)
+    if word is not None and word in known:
+        return word
+    if word in HELP:
+        width = max(map(len, known))
+        lines = [f"  {name:{width}}  {_about(entry)}" for name, entry in known.items()]
+        usage = f"usage: {program} {{{','.join(known)}}} [-h] [OPTIONS]"
+        sys.stdout.write("\n".join([usage, "", *lines, ""]))
+        raise SystemExit(0)
+    hint = "" if word is None else _hint(get_close_matches(word, list(known), 1))
     got = "nothing" if word is None else repr(word)
     raise ValueError(f"expected {what}: one of {', '.join(known)}; got {got}{hint}")
 
 
-@contextmanager
-def _wide(*, unless: bool) -> Iterator[None]:
-    """Lets the parser write without breaking lines: an error is told in one, unlike help."""
-    before = os.environ.get("COLUMNS")
-    os.environ.update({} if unless else {"COLUMNS": "9999"})
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop("COLUMNS", None)
-        else:
-            os.environ["COLUMNS"] = before
+def _about(entry: str | Command | Mapping[str, Command]) -> str:
+    """An entry of the table in one line."""
+    if isinstance(entry, str):
+        return entry
+    if isinstance(entry, Mapping):
+        return f"One of {', '.join(entry)}."
+    if entry.options is Train:
+        return "Train a network; --resume continues a run that was stopped or killed."
+    return (entry.options.__doc__ or "").splitlines()[0]
 
 
-def _meant(words: Iterable[str]) -> str:
-    """A hint, if there is a word that may have been meant."""
-    found = " or ".join(dict.fromkeys(words))
-    return f"; did you mean {found}?" if found else ""
+def _parse_options(
+    name: str,
+    kind: Any,
+    arguments: Sequence[str],
+    default: Any = tyro.MISSING,
+    about: str | None = None,
+) -> Any:
+    """Options of a dataclass, and of dataclasses inside it."""
+
+    def explain(event: events.ParseErrorEvent) -> None:
+        raise ValueError(_explain(event, kind, arguments))
+
+    with events.on_parse_error(explain):
+        return tyro.cli(
+            kind,
+            prog=f"gridlstm {name}",
+            description=about,
+            args=arguments,
+            default=default,
+            config=(OmitArgPrefixes,),
+        )
 
 
-def _train(arguments: Sequence[str]) -> Any:
-    """``train`` with a subcommand for each experiment, whose defaults depend on ``--preset``.
-
-    With ``--resume`` instead, they are the options that the run was started with.
-    """
-    preset: Any = _value(arguments, "--preset")
-    preset = preset if preset in get_args(Preset) else None
-    resumed = _resumed(arguments)
-    kinds = []
-    for name, presets in EXPERIMENTS.items():
-        usual = preset or ("small" if "small" in presets else Run.preset)
-        default = presets.get(usual, presets[Run.preset])
-        if resumed is not None and resumed.name == name:
-            default = resumed
-        kind: Any = type(default)
-        chosen = Train(default, Run(preset=usual))
-        about = (kind.__doc__ or "").splitlines()[0]
-        kinds.append(Annotated[Train[kind], subcommand(name, default=chosen, description=about)])
-
-    def train(asked: Union[tuple(kinds)]) -> object:  # type: ignore[valid-type]  # noqa: UP007
-        """Train a network; a run that was stopped or killed goes on with --resume."""
-        return asked
-
-    return train
+def _parse_train(experiment: Experiment[Any], arguments: Sequence[str]) -> Parsed:
+    """The defaults of options depend on ``--preset``; with ``--resume`` they are those of the run."""
+    named = _value(arguments, "--preset")
+    preset: Any = named if named in get_args(Preset) else None
+    usual = preset or ("small" if "small" in experiment.presets else RunOptions.preset)
+    default = experiment.presets.get(usual, experiment.presets[RunOptions.preset])
+    if named is None and "--resume" in arguments:
+        default = _options_of_run(experiment, _value(arguments, "--out")) or default
+    chosen = Train(default, RunOptions(preset=usual))
+    kind: Any = Train[experiment.options]  # type: ignore[name-defined]
+    name, about = f"train {experiment.name}", experiment.options.__doc__
+    command = COMMANDS["train"]
+    assert isinstance(command, Command), "train is not a group"
+    return Parsed("train", command.run, _parse_options(name, kind, arguments, chosen, about))
 
 
-def _resumed(arguments: Sequence[str]) -> Experiment | None:
-    out = _value(arguments, "--out")
-    if out is None or "--resume" not in arguments or _value(arguments, "--preset") is not None:
+def _options_of_run(experiment: Experiment[Any], out: str | None) -> Any:
+    """The options that a run was started with; ``None`` if the command has to say what is wrong."""
+    if out is None:
         return None
     try:
         config = json.loads((Path(out) / "config.json").read_text())
-        return from_flat(config["experiment"], config["options"])
+        if find_experiment(config["experiment"]) is not experiment:
+            return None
+        return from_flat(experiment, config["options"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None  # The command itself says what is wrong with it.
+        return None
 
 
 def _value(arguments: Sequence[str], name: str) -> str | None:
-    """What is given for an option, the last time it is, before the options are parsed."""
-    found = None
+    """The last value of an option, before options are parsed."""
+    value = None
     for place, argument in enumerate(arguments):
         if argument == name:
-            found = next(iter(arguments[place + 1 :]), None)
+            value = next(iter(arguments[place + 1 :]), None)
         elif argument.startswith(f"{name}="):
-            found = argument.removeprefix(f"{name}=")
-    return found
+            value = argument.removeprefix(f"{name}=")
+    return value
 
 
-def _one_line(box: str) -> str:
-    """The message in one of tyro's boxes, in words of ours, with options that may have been meant.
+def _explain(event: events.ParseErrorEvent, kind: Any, arguments: Sequence[str]) -> str:
+    """What is wrong with the arguments, in one line."""
+    if isinstance(event, events.UnrecognizedArgs):
+        names = [token for token in event.tokens if token.startswith("-")]
+        if not names:
+            return f"unexpected argument {', '.join(event.tokens)}"
+        flags = list(_flags(kind))
+        close = [flag for name in names for flag in get_close_matches(name.partition("=")[0], flags, 1)]
+        return f"unknown option {', '.join(names)}{_hint(close)}"
+    if isinstance(event, events.InvalidChoice):
+        name, hint = _name(event.argument), _hint(get_close_matches(event.value, event.choices, 1))
+        return f"{name}: expected one of {', '.join(event.choices)}; got {event.value!r}{hint}"
+    if isinstance(event, events.BadValue):
+        return f"{_name(event.argument)}: expected a value, got none"
+    if isinstance(event, events.MissingArgs):
+        return f"{_name(event.missing_arguments[0].arg)}: expected a value, got none"
+    if isinstance(event, events.InstantiationFailure):
+        if event.argument is None:  # A check of our own, which names the option.
+            return event.message
+        name = _name(event.argument)
+        value = _value(arguments, name)
+        return f"{name}: expected {_kind(event.argument)}, got {value!r}"
+    return f"{' '.join(arguments)}: expected other options"
 
-    A box has a title and sections with lines between them; where the terminal has no characters for a
-    frame, the title is a section of its own.
-    """
-    lines = [line.strip("│| ") for line in box.splitlines() if not line.startswith(("╭", "╰"))]
-    sections = re.split(r"\n[─-]{3,}\n", "\n".join(lines))
-    message, *rest = sections if "╭" in box else sections[1:]
-    hints = next((section for section in rest if section.startswith("Perhaps you meant")), "")
-    meant = re.findall(r"^--[\w-]+", hints, re.MULTILINE)
-    return _reworded(" ".join(message.split())) + _meant(meant)
+
+def _name(argument: Any) -> str:
+    """An option or a positional argument, as the help calls it."""
+    lowered = argument.lowered
+    return str(lowered.metavar if argument.is_positional() else lowered.name_or_flags[-1])
 
 
-def _reworded(message: str) -> str:
-    """A message without the parser's own terms; as it is, if it is none of those that are known."""
-    if found := re.match(r"Error parsing [^:]+: (\w+: .*)", message):  # It is one of ours.
-        return found[1]
-    if found := re.match(
-        r"Error parsing (\S+): (invalid literal for int|could not).*?: ('.*')", message
-    ):
-        kind = "an integer" if "int" in found[2] else "a number"
-        return f"{found[1]}: expected {kind}, got {found[3]}"
-    if found := re.match(
-        r"Error parsing (\S+): no type matching (.*?) could .*? from \[(.*?)\]\.", message
-    ):
-        kind = found[2].replace("{None}|", "").strip("{}")
-        return f"{found[1]}: expected {KINDS.get(kind, kind)} or None, got {found[3]}"
-    if found := re.match(r"Error parsing (\S+): Could not find .*?: \[(.*)\]", message):
-        return f"{found[1]}: expected other values, got {found[2]}"
-    if found := re.match(r"Missing value for argument \W*?(--[\w-]+)", message):
-        return f"{found[1]}: expected a value, got none"
-    if found := re.match(
-        r"invalid choice '(.*)' for argument '(\S+)'\. Expected one of \((.*)\)", message
-    ):
-        choices = re.findall(r"'([^']*)'", found[3])
-        hint = _meant(get_close_matches(found[1], choices, 1))
-        return f"{found[2]}: expected one of {', '.join(choices)}; got {found[1]!r}{hint}"
-    if found := re.match(r"Missing from \w+ \w+: (\S+) (.*?)\. ", message):
-        return f"{found[1]}: expected {found[2][0].lower()}{found[2][1:]}, got none"
-    if found := re.match(r"Unrecognized [\w ]*?options: (.*)", message):
-        words = found[1].split(", ")
-        names = [word for word in words if word.startswith("-")]
-        return (
-            f"unknown option {', '.join(names)}" if names else f"unexpected argument {', '.join(words)}"
-        )
-    return message
+def _kind(argument: Any) -> str:
+    """The values of an option, in words."""
+    words = str(argument.lowered.metavar).replace("{None}|", "").strip("[]")
+    optional = " or None" if "{None}" in str(argument.lowered.metavar) else ""
+    return f"{KINDS.get(words.split()[0], words)}{optional}"
+
+
+def _flags(kind: Any) -> Iterator[str]:
+    """The options of a dataclass, and of those inside it."""
+    origin = getattr(kind, "__origin__", kind)
+    inner = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
+    hints = get_type_hints(origin)
+    for field in fields(origin):
+        nested = inner.get(hints[field.name], hints[field.name])
+        if is_dataclass(nested):
+            yield from _flags(nested)
+        else:
+            yield f"--{field.name.replace('_', '-')}"
+
+
+def _hint(words: Iterable[str]) -> str:
+    """What may have been meant."""
+    meant = " or ".join(dict.fromkeys(words))
+    return f"; did you mean {meant}?" if meant else ""

@@ -15,19 +15,12 @@ from rich.table import Table
 from rich.text import Text
 from torch import nn
 
-from gridlstm.commands.options import Run, Train
+from gridlstm.commands.options import RunOptions, Train
 from gridlstm.engines.native import kernel_name
 from gridlstm.errors import shown
 from gridlstm.experiments.memory import check_memory
-from gridlstm.experiments.options import (
-    EXPERIMENTS,
-    Characters,
-    Experiment,
-    Translation,
-    flat,
-    from_flat,
-)
-from gridlstm.experiments.problems import make_problem
+from gridlstm.experiments.record import Experiment
+from gridlstm.experiments.registry import EXPERIMENTS, flat, from_flat
 from gridlstm.pipes import lasting_output
 from gridlstm.training.problem import Problem
 from gridlstm.training.processes import Processes
@@ -36,7 +29,7 @@ from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import Outcome, Trainer, TrainingError
 from gridlstm.training.weights import outline, save_weights
 
-__all__ = ["default_name", "run"]
+__all__ = ["run"]
 
 _log = logging.getLogger("gridlstm")
 
@@ -49,28 +42,29 @@ def run(options: Train[Any]) -> None:
         ExpectedError: if the run cannot be started or resumed as asked, or fails.
         SystemExit: 128 plus its number if a signal stops it.
     """
-    experiment, asked = options.experiment, options.run
-    presets = EXPERIMENTS[experiment.name]
-    if asked.preset not in presets:
-        raise ValueError(f"preset: expected one of {', '.join(presets)}, got {asked.preset}")
-    problem = make_problem(experiment, asked.data)
+    settings, asked = options.experiment, options.run
+    experiment = next(e for e in EXPERIMENTS.values() if e.options is type(settings))
+    if asked.preset not in experiment.presets:
+        expected = ", ".join(experiment.presets)
+        raise ValueError(f"preset: expected one of {expected}, got {asked.preset}")
+    problem = experiment.make_problem(settings, asked.data)
     if asked.show:
-        check_memory(experiment, asked.show)
+        check_memory(settings, asked.show)
         _show(problem, asked.show)
         return
     if asked.device == "cuda" and not torch.cuda.is_available():
         raise ValueError("device: expected cpu, got cuda, which this machine does not have")
-    check_memory(experiment, experiment.training.batch, outline(problem.network))
+    check_memory(settings, settings.training.batch, outline(problem.network))
     if asked.threads is not None:
         torch.set_num_threads(asked.threads)
-    path = asked.out or Path("runs") / default_name(experiment)
+    path = asked.out or Path("runs") / experiment.run_name(settings)
     processes = Processes.join(asked.device)
     try:
-        if experiment.training.batch % processes.count:
+        if settings.training.batch % processes.count:
             message = f"batch: expected a multiple of the {processes.count} processes, got"
-            raise RunError(f"{message} {experiment.training.batch}")
+            raise RunError(f"{message} {settings.training.batch}")
         with signals() as caught:
-            _train(experiment, problem, path, asked, processes, caught)
+            _train(experiment, settings, problem, path, asked, processes, caught)
     finally:
         processes.leave()
     if caught.caught is not None:
@@ -78,25 +72,26 @@ def run(options: Train[Any]) -> None:
 
 
 def _train(
-    experiment: Experiment,
+    experiment: Experiment[Any],
+    settings: Any,
     problem: Problem,
     path: Path,
-    asked: Run,
+    asked: RunOptions,
     processes: Processes,
     caught: Signals,
 ) -> None:
-    config = {"experiment": experiment.name, "options": flat(experiment), "data": problem.data()}
+    config = {"experiment": experiment.name, "options": flat(settings), "data": problem.data()}
     with RunDir(path).lock() if processes.first else nullcontext():
         run = RunDir.start(
             path,
             config,
             resume=asked.resume,
             overwrite=asked.overwrite,
-            defaults=flat(from_flat(experiment.name, {})),
+            defaults=flat(from_flat(experiment, {})),
         )
         trainer = Trainer(
             problem,
-            experiment.training,
+            settings.training,
             run.checkpoints,
             processes,
             origin=run.origin(),
@@ -156,7 +151,7 @@ def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
 
 
 @torch.no_grad()
-def _demonstrate(experiment: Experiment, trainer: Trainer, path: Path) -> None:
+def _demonstrate(experiment: Experiment[Any], trainer: Trainer, path: Path) -> None:
     """What the network does, and what to try next."""
     lines = ["", "What it does with something it has never seen:", ""]
     lines += (f"  {line}" for line in trainer.problem.demonstrate(trainer.network.cpu().eval()))
@@ -164,8 +159,8 @@ def _demonstrate(experiment: Experiment, trainer: Trainer, path: Path) -> None:
     program, run = _program(), shown(shlex.quote(str(path)))
     tried = (
         "eval {run}  # measure it on test data",
-        "plot {run}  # draw its learning curve",
-        experiment.further,
+        "plot curve {run}  # draw its learning curve",
+        experiment.next_command,
     )
     commands = [f"{program} {arguments.format(run=run)}".split("  # ") for arguments in tried]
     width = max(len(command) for command, _ in commands)
@@ -184,19 +179,6 @@ def _program() -> str:
     if not called.exists() or (found is not None and called.samefile(found)):
         return "gridlstm"
     return shlex.quote(str(called))
-
-
-def default_name(experiment: Experiment) -> str:
-    """The name of a run, from what sets it apart."""
-    size = next(iter(flat(experiment).values()))
-    if isinstance(experiment, Characters) and experiment.text is not None:
-        size = Path(experiment.text).stem
-    if isinstance(experiment, Translation) and experiment.train:
-        size = Path(experiment.train[0]).stem
-    return (
-        f"{experiment.name}-{size}-{experiment.network}-{experiment.layers}x{experiment.hidden}"
-        f"-seed{experiment.training.seed}"
-    )
 
 
 def _show(problem: Problem, count: int) -> None:

@@ -1,1 +1,1 @@
-"""The paper's experiments, as data: one dataclass each, with presets."""
+"""The paper's experiments, one folder each; ``registry`` lists them."""

@@ -1,8 +1,8 @@
-"""What an experiment asks of the machine's memory, before any of it is taken."""
+"""How much memory an experiment needs, before any of it is taken."""
 
 from torch import nn
 
-from gridlstm.experiments.options import Experiment
+from gridlstm.experiments.record import Options
 from gridlstm.provenance import memory_bytes
 
 __all__ = ["check_memory"]
@@ -15,25 +15,24 @@ COPIES = {"sgd": 2, "adagrad": 3}
 """Numbers for each weight in training: itself, its gradient, what the optimiser keeps; else 4."""
 
 
-def check_memory(experiment: Experiment, samples: int, trained: nn.Module | None = None) -> None:
-    """Refuses what this machine has too little memory for.
+def check_memory(options: Options, samples: int, trained: nn.Module | None = None) -> None:
+    """Checks that this machine has enough memory.
 
-    What is counted is rather less than what is needed: the weights with all that belongs to them in
+    What is counted is a lower bound: the weights with all that belongs to them in
     training, and hidden and memory vectors, of all layers in training and of one otherwise.
 
     Args:
-        experiment: its sizes.
-        samples: how many are read at once.
+        options: those of the experiment.
+        samples: how many are processed at once.
         trained: the :func:`outline` of the network, if it is to be trained.
 
     Raises:
         ValueError: with the bytes that would be needed, and those that there are.
     """
-    shrinks = experiment.network in ("renet", "convolutional")
-    layers = experiment.layers if trained is not None and not shrinks else 1
-    vectors = FLOAT * VECTORS * samples * experiment.positions * layers * experiment.hidden
+    layers = 1 if trained is None else options.stored_layers
+    vectors = FLOAT * VECTORS * samples * options.positions * layers * options.hidden
     parameters = sum(p.numel() for p in trained.parameters()) if trained is not None else 0
-    weights = FLOAT * parameters * COPIES.get(experiment.training.optimizer, 4)
+    weights = FLOAT * parameters * COPIES.get(options.training.optimizer, 4)
     memory = memory_bytes()
     if memory is not None and vectors + weights > memory:
         parts = [f"{_shown(vectors)} for the vectors of {samples:,} samples"]

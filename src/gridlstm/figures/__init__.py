@@ -1,1 +1,1 @@
-"""The figures of the paper, drawn from runs."""
+"""Figures of any experiment, and how figures are saved."""

@@ -1,12 +1,21 @@
 """Figures as files."""
 
+import sys
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from gridlstm.errors import shown
+from gridlstm.figures.options import FigureOptions
 from gridlstm.files import replacing
 
-__all__ = ["save_figure"]
+__all__ = ["save_figure", "write_figure"]
+
+
+def write_figure(figure: Figure, options: FigureOptions) -> None:
+    """Writes a figure where the options say, and prints the names of its files."""
+    for path in save_figure(figure, options.out or options.folder / options.kind):
+        sys.stdout.write(f"{shown(path)}\n")
 
 
 def save_figure(figure: Figure, out: Path) -> list[Path]:

@@ -1,0 +1,27 @@
+"""The table of commands: the options of each, and what runs it. No PyTorch here."""
+
+from collections.abc import Mapping
+
+from gridlstm.bench.table import BENCHMARKS
+from gridlstm.command import Command
+from gridlstm.commands.options import CollectOptions, Eval, ListOptions, Train
+from gridlstm.experiments.registry import EXPERIMENTS
+from gridlstm.figures.options import CurveOptions
+
+__all__ = ["COMMANDS"]
+
+_FIGURES = {
+    "curve": Command(CurveOptions, "gridlstm.experiments.curve:plot"),
+    **{kind: figure for record in EXPERIMENTS.values() for kind, figure in record.figures.items()},
+}
+
+COMMANDS: Mapping[str, Command | Mapping[str, Command]] = {
+    "train": Command(Train, "gridlstm.commands.train:run"),
+    "eval": Command(Eval, "gridlstm.commands.evaluate:run"),
+    **{name: command for record in EXPERIMENTS.values() for name, command in record.commands.items()},
+    "plot": _FIGURES,
+    "list": Command(ListOptions, "gridlstm.commands.overview:list_all"),
+    "collect": Command(CollectOptions, "gridlstm.commands.overview:collect"),
+    "bench": BENCHMARKS,
+}
+"""By name; ``plot`` and ``bench`` are groups of commands."""

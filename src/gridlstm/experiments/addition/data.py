@@ -1,0 +1,94 @@
+"""Two numbers and their sum, digit by digit (section 4.1)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gridlstm.data.draw import draw
+from gridlstm.experiments.algorithmic.task import BLANK, Ints, Samples, Task
+
+__all__ = ["AdditionTask", "GrowingAdditionTask"]
+
+SHORTEST = 3
+"""Digits of the first numbers where they grow."""
+GROWTH = 2**32
+"""The first stream of random numbers after those of contents."""
+
+
+@dataclass(frozen=True)
+class AdditionTask(Task):
+    """The sum of two numbers, digit by digit.
+
+    ``- 1 2 3 - 8 9 9 - - - - -`` to ``- - - - - - - - 1 0 2 2 -``: the first digit of the result is due
+    when the second number has ended. First digits are 1 to 9; the result is left-aligned.
+
+    >>> samples = AdditionTask(3).encode(np.array([[1, 2, 3, 8, 9, 9]]))
+    >>> for row in (samples.inputs[0], samples.targets[0]):
+    ...     print(*(AdditionTask(3).show(symbol) for symbol in row))
+    - 1 2 3 - 8 9 9 - - - - -
+    - - - - - - - - 1 0 2 2 -
+    """
+
+    digits: int = 15
+
+    @property
+    def symbols(self) -> int:
+        """The ten digits and the blank."""
+        return 11
+
+    def contents(self, seed: int, samples: Ints, attempt: int) -> Ints:
+        """The digits of both numbers, ``[samples, 2 · digits]``."""
+        found = draw(seed, samples, 2 * self.digits, 0, 10, stream=2 * attempt)
+        found[:, :: self.digits] = draw(seed, samples, 2, 1, 10, stream=2 * attempt + 1)
+        return found
+
+    def encode(self, contents: Ints) -> Samples:
+        """Numbers and result, ``[samples, 3 · digits + 4]``."""
+        n, count = self.digits, len(contents)
+        a, b = contents[:, :n], contents[:, n:]
+        inputs = np.full((count, 3 * n + 4), BLANK)
+        inputs[:, 1 : n + 1], inputs[:, n + 2 : 2 * n + 2] = a + 1, b + 1
+        total, carry = np.zeros((count, n + 1), np.int64), np.zeros(count, np.int64)
+        for place in reversed(range(n)):
+            carry, total[:, place + 1] = np.divmod(a[:, place] + b[:, place] + carry, 10)
+        total[:, 0] = carry
+        # Left-aligned: where there is no carry into a further digit, all move up by one.
+        symbols = np.concatenate([total + 1, np.full((count, 1), BLANK)], 1)
+        short = carry == 0
+        symbols[short, :-1] = symbols[short, 1:]
+        targets = np.full_like(inputs, BLANK)
+        targets[:, 2 * n + 2 :] = symbols
+        return Samples(inputs, targets, targets != BLANK)
+
+    def show(self, symbol: int) -> str:
+        """A digit, or ``-``."""
+        return "-" if symbol == BLANK else str(symbol - 1)
+
+
+@dataclass(frozen=True)
+class GrowingAdditionTask(AdditionTask):
+    """Addition whose training samples begin with short numbers.
+
+    Samples have up to three digits at first, and one more after every ``pace`` samples. Until they have
+    all, a third of them are shorter still: what was learnt is not forgotten. Held-out samples have all
+    digits from the beginning.
+    """
+
+    pace: int = 10_000
+
+    def draw(self, seed: int, first: int, count: int, *, held_out: bool = False) -> Samples:
+        """As :meth:`Task.draw`; as long as the longest numbers there are at ``first`` need."""
+        most = min(self.digits, SHORTEST + first // self.pace)
+        if held_out or most == self.digits:
+            return super().draw(seed, first, count, held_out=held_out)
+        numbers = np.arange(first, first + count)
+        shorter = draw(seed, numbers, 1, 0, 3, stream=GROWTH)[:, 0] == 0
+        lengths = np.where(shorter, draw(seed, numbers, 1, 2, most + 1, stream=GROWTH + 1)[:, 0], most)
+        shape = (count, 3 * most + 4)
+        found = Samples(np.full(shape, BLANK), np.full(shape, BLANK), np.zeros(shape, bool))
+        for length in np.unique(lengths):
+            rows = np.flatnonzero(lengths == length)
+            own = AdditionTask(int(length)).pick(seed, numbers[rows])
+            for whole, part in zip(found, own, strict=True):
+                whole[rows, : part.shape[1]] = part
+        return found

@@ -1,0 +1,57 @@
+"""The options of addition, and its presets. No PyTorch here."""
+
+from dataclasses import dataclass, field
+
+from gridlstm.experiments.algorithmic.options import BRIEF, LAPTOP, SymbolNetwork, check_task
+from gridlstm.fields import Layers, check_fields, check_types
+from gridlstm.training.settings import Training
+
+__all__ = ["PRESETS", "AdditionOptions"]
+
+
+@dataclass(frozen=True)
+class AdditionOptions:
+    """Add two numbers, digit by digit (section 4.1, Figure 4)."""
+
+    digits: int = 15
+    """Digits of each number."""
+    pace: int | None = None
+    """Begin with numbers of up to three digits, and allow one more after every this many samples. By
+    default all numbers have all digits from the start, as in the paper."""
+    network: SymbolNetwork = "tied-grid"
+    """The network to train: 2-LSTM or Stacked LSTM, with weights tied along depth or not."""
+    layers: Layers = 18
+    """Layers of depth."""
+    hidden: int = 400
+    """The length of hidden and memory vectors."""
+    forget_bias: float = 2.0
+    """The initial bias of the forget gates."""
+    training: Training = field(default_factory=Training)
+    """How to train."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_task(self, "digits", "layers", "hidden")
+        check_fields(self, "pace", least=1, optional=True)
+
+    @property
+    def size(self) -> int:
+        """Digits of each number."""
+        return self.digits
+
+    @property
+    def positions(self) -> int:
+        """Symbols that are read one by one."""
+        return 3 * self.digits + 4
+
+    @property
+    def stored_layers(self) -> int:
+        """All of them."""
+        return self.layers
+
+
+PRESETS = {
+    "smoke": AdditionOptions(digits=1, layers=2, hidden=16, training=BRIEF),
+    "laptop": AdditionOptions(digits=6, layers=10, hidden=128, forget_bias=4.0, training=LAPTOP),
+    "paper": AdditionOptions(),
+}

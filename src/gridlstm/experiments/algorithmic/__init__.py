@@ -1,0 +1,1 @@
+"""What the three algorithmic experiments share: addition, memorization and parity."""

@@ -1,0 +1,66 @@
+"""Samples to reach an accuracy against layers (Figure 5)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gridlstm.experiments.algorithmic.figure_options import DepthOptions
+from gridlstm.experiments.algorithmic.markers import marker_of
+from gridlstm.experiments.curve import Curve, read_curve
+from gridlstm.figures.save import write_figure
+from gridlstm.training.rundir import RunDir
+
+__all__ = ["draw_depth", "plot"]
+
+
+def plot(options: DepthOptions) -> None:
+    """Draws how many samples runs needed."""
+    curves = [read_curve(RunDir.open(path)) for path in options.runs]
+    write_figure(draw_depth(curves, options.thresholds), options)
+
+
+def draw_depth(curves: Sequence[Curve], thresholds: Sequence[float]) -> Figure:
+    """One panel per accuracy. Hollow markers: it was not reached.
+
+    Raises:
+        ValueError: if runs do not measure an accuracy.
+    """
+    if any(curve.experiment.measure.name != "accuracy" for curve in curves):
+        raise ValueError("plot depth: expected runs with an accuracy, got others")
+    figure = Figure(figsize=(4.2 * len(thresholds), 3.8), layout="constrained")
+    panels = figure.subplots(1, len(thresholds), squeeze=False, sharey=True)[0]
+    for axes, threshold in zip(panels, thresholds, strict=True):
+        for network in sorted({curve.options.network for curve in curves}):
+            of_network = [curve for curve in curves if curve.options.network == network]
+            _draw_network(axes, network, of_network, threshold)
+        axes.set_title(f"accuracy of {threshold:.0%}", fontsize=10)
+        axes.set_xlabel("layers")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("samples, thousands (hollow: not reached)")
+    panels[0].set_ylim(bottom=0)
+    panels[-1].legend(fontsize=8)
+    return figure
+
+
+def _draw_network(axes: Axes, network: str, curves: Sequence[Curve], threshold: float) -> None:
+    marker = marker_of(network)
+    needed = [(curve, curve.reached(threshold)) for curve in curves]
+    style: dict[str, Any] = {"linestyle": "", "color": marker.colour}
+    axes.plot(
+        [curve.options.layers for curve, samples in needed if samples is not None],
+        [samples / 1000 for _, samples in needed if samples is not None],
+        marker=marker.shape if marker.tied else "x",
+        label=marker.label,
+        **style,
+    )
+    axes.plot(
+        [curve.options.layers for curve, samples in needed if samples is None],
+        [curve.samples[-1] / 1000 for curve, samples in needed if samples is None],
+        marker=marker.shape,
+        fillstyle="none",
+        alpha=0.6,
+        **style,
+    )

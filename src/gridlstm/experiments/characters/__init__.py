@@ -1,0 +1,31 @@
+"""Character-level language modelling (section 4.3)."""
+
+from gridlstm.command import Command
+from gridlstm.experiments.characters.options import (
+    PRESETS,
+    CharacterEval,
+    CharacterOptions,
+    GenerateOptions,
+    ScoreOptions,
+)
+from gridlstm.experiments.record import Experiment, Measure
+
+__all__ = ["CHARACTERS"]
+
+_FOLDER = "gridlstm.experiments.characters"
+
+CHARACTERS = Experiment(
+    name="characters",
+    options=CharacterOptions,
+    presets=PRESETS,
+    problem=f"{_FOLDER}.problem:CharacterProblem",
+    measure=Measure("bits", "bits per character"),
+    table=f"{_FOLDER}.results:make_table",
+    next_command="generate {run} --length 500  # write like the text it was trained on",
+    samples_unit=("characters, millions", lambda options: 1e6 / options.chunk),
+    eval_options=CharacterEval,
+    commands={
+        "generate": Command(GenerateOptions, f"{_FOLDER}.commands:generate_text"),
+        "score": Command(ScoreOptions, f"{_FOLDER}.commands:score_file"),
+    },
+)

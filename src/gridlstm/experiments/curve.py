@@ -1,0 +1,99 @@
+"""Learning curves: what an experiment measures against samples (as in Figure 4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from gridlstm.errors import shown
+from gridlstm.experiments.record import Experiment
+from gridlstm.experiments.trained import record_and_options
+from gridlstm.figures.options import CurveOptions
+from gridlstm.figures.save import write_figure
+from gridlstm.training.rundir import RunDir, RunError
+
+__all__ = ["Curve", "draw_curves", "plot", "read_curve"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How a run learned.
+
+    Attributes:
+        name: of the run.
+        experiment: of which it is a run.
+        options: those of the run.
+        samples: at every evaluation.
+        values: what was measured there.
+    """
+
+    name: str
+    experiment: Experiment[Any]
+    options: Any
+    samples: list[int]
+    values: list[float]
+
+    def reached(self, threshold: float) -> int | None:
+        """Samples until a value was first reached, or ``None``."""
+        pairs = zip(self.samples, self.values, strict=True)
+        return next((samples for samples, value in pairs if value >= threshold), None)
+
+
+def read_curve(run: RunDir) -> Curve:
+    """The learning curve of a run.
+
+    Raises:
+        RunError: if the run has not been evaluated yet, or its metrics are damaged.
+    """
+    (experiment, options), rows = record_and_options(run), run.metrics()
+    if not rows:
+        raise RunError(f"{run.path}: expected a run with an evaluation, got one without")
+    for name in ("samples", experiment.measure.name):
+        if any(name not in row for row in rows):
+            raise RunError(f"{run.path / 'metrics.jsonl'}: expected {name} in every row")
+    return Curve(
+        name=shown(run.path.name),
+        experiment=experiment,
+        options=options,
+        samples=[row["samples"] for row in rows],
+        values=[row[experiment.measure.name] for row in rows],
+    )
+
+
+def plot(options: CurveOptions) -> None:
+    """Draws the learning curves of runs."""
+    write_figure(draw_curves([read_curve(RunDir.open(path)) for path in options.runs]), options)
+
+
+def draw_curves(curves: Sequence[Curve]) -> Figure:
+    """What was measured against samples, or against what the experiment counts in their place.
+
+    Raises:
+        ValueError: if the runs do not all measure the same.
+    """
+    measure = curves[0].experiment.measure
+    names = sorted({curve.experiment.measure.name for curve in curves})
+    if len(names) > 1:
+        raise ValueError(f"plot curve: expected runs with one measure, got {', '.join(names)}")
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = figure.subplots()
+    for curve in curves:
+        unit = curve.experiment.samples_unit[1](curve.options)
+        name = curve.name.replace("$", r"\$")  # It is a name, not a formula.
+        axes.plot([n / unit for n in curve.samples], curve.values, label=name, linewidth=1.2)
+    axes.set_xlabel(curves[0].experiment.samples_unit[0])
+    axes.set_ylabel(measure.label)
+    if measure.scale == "log" and any(value > 0 for curve in curves for value in curve.values):
+        axes.set_yscale("log")
+    elif measure.scale == "linear" and not measure.lower_is_better:
+        axes.set_ylim(-0.02, 1.02)
+    if measure.percent:
+        for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            set_formatter(PercentFormatter(1))
+    axes.set_xlim(left=0)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    axes.set_title(", ".join(sorted({curve.experiment.name for curve in curves})), fontsize=10)
+    return figure

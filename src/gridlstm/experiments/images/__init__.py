@@ -1,0 +1,32 @@
+"""Recognition of handwritten digits (appendix)."""
+
+from gridlstm.command import Command
+from gridlstm.experiments.images.options import (
+    PRESETS,
+    ActivationsOptions,
+    ClassifyOptions,
+    ConfusionOptions,
+    ImageOptions,
+    MistakesOptions,
+)
+from gridlstm.experiments.record import Experiment, Measure
+
+__all__ = ["IMAGES"]
+
+_FOLDER = "gridlstm.experiments.images"
+
+IMAGES = Experiment(
+    name="images",
+    options=ImageOptions,
+    presets=PRESETS,
+    problem=f"{_FOLDER}.problem:ImageProblem",
+    measure=Measure("error", "error on validation images", scale="log", percent=True),
+    table=f"{_FOLDER}.results:make_table",
+    next_command="plot mistakes {run}  # the test images it gets wrong",
+    commands={"classify": Command(ClassifyOptions, f"{_FOLDER}.commands:classify_pictures")},
+    figures={
+        "confusion": Command(ConfusionOptions, f"{_FOLDER}.figures:plot_confusion"),
+        "mistakes": Command(MistakesOptions, f"{_FOLDER}.figures:plot_mistakes"),
+        "activations": Command(ActivationsOptions, f"{_FOLDER}.figures:plot_activations"),
+    },
+)

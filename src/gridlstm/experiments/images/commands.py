@@ -1,0 +1,55 @@
+"""The command ``gridlstm classify``."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from gridlstm.data.files import DataError
+from gridlstm.errors import shown
+from gridlstm.experiments.images import IMAGES
+from gridlstm.experiments.images.options import ClassifyOptions
+from gridlstm.experiments.images.pictures import read_picture, to_digit
+from gridlstm.experiments.images.problem import classify, make_network
+from gridlstm.experiments.trained import open_run, options_of, stored_weights
+from gridlstm.training.reporter import say
+
+__all__ = ["classify_pictures"]
+
+
+def classify_pictures(options: ClassifyOptions) -> None:
+    """Prints the class of each picture and its probability.
+
+    Raises:
+        SystemExit: 1 if some pictures cannot be read, after a line for each of them; the others are
+            classified nevertheless.
+    """
+    run = open_run(options.run, "images")
+    run_options = options_of(run, IMAGES)
+    network = stored_weights(run).load_into(lambda: make_network(run_options))
+    read = [(path, _read(path)) for path in options.images]
+    pictures = [(path, image) for path, image in read if image is not None]
+    images = np.array([image for _, image in pictures])
+    console = Console()
+    answers = classify(network, images, run_options) if pictures else ()
+    for (path, _), probabilities in zip(pictures, answers, strict=True):
+        digit = int(probabilities.argmax())
+        if console.is_terminal:
+            line = shown(f"{path}: {digit} ({probabilities[digit]:.1%})")
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
+        else:
+            probability = round(float(probabilities[digit]), 6)
+            say({"image": str(path), "class": digit, "probability": probability})
+    if len(pictures) < len(options.images):
+        raise SystemExit(1)
+
+
+def _read(path: Path) -> NDArray[np.uint8] | None:
+    """The digit on a picture; none, after a line on standard error, if it cannot be read."""
+    try:
+        return to_digit(read_picture(path), str(path))
+    except DataError as error:
+        sys.stderr.write(f"gridlstm classify: {shown(error)}\n")
+        return None

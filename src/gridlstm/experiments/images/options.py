@@ -1,0 +1,192 @@
+"""The options of the experiment on images, its presets, figures and command. No PyTorch here."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from tyro.conf import Positional, arg
+
+from gridlstm.command import DataFolder
+from gridlstm.fields import Layers, check_fields, check_types
+from gridlstm.figures.options import RunFigure
+from gridlstm.training.settings import Training
+
+__all__ = [
+    "PRESETS",
+    "ActivationsOptions",
+    "ClassifyOptions",
+    "ConfusionOptions",
+    "ImageOptions",
+    "MistakesOptions",
+]
+
+SIDE = 28
+"""Pixels of an image of MNIST, along each axis."""
+SHRINKING = ("renet", "convolutional")
+"""Networks of which every layer makes one position of a patch, not only the first."""
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """Recognise handwritten digits (appendix, Figures 11 and 12)."""
+
+    dataset: Literal["sample", "mnist"] = "sample"
+    """The images: a sample that comes with the package, or all of MNIST."""
+    network: Literal[
+        "untied-grid",
+        "tied-grid",
+        "untied-relu-grid",
+        "tied-relu-grid",
+        "multidimensional",
+        "renet",
+        "convolutional",
+    ] = "untied-grid"
+    """The network to train: 3-LSTM with cells or ReLUs along depth, its weights tied along depth or
+    not; Multidimensional LSTM, ReNet or a convolutional network."""
+    layers: Layers = 4
+    """Layers, each of which sweeps from the next corner; of a ReNet or a convolutional network, layers
+    that each make one position of a patch."""
+    hidden: int = 100
+    """The length of hidden and memory vectors; channels of the first convolutions."""
+    patch: int = 2
+    """Pixels of a patch, along each axis. The image is cropped to a multiple."""
+    relu: int = 4096
+    """Units of the layer of ReLUs on top."""
+    forget_bias: float | None = None
+    """The initial bias of the forget gates. Default: 1, and -1 in a Multidimensional
+    LSTM. Not for a ReNet or a convolutional network, which have none."""
+    shift: int = 4
+    """Shift images in training by up to this many pixels along each axis."""
+    retrain: bool = False
+    """Train on the validation images, too, and keep the last network, not the best. The validation
+    error is then that of images that the network is trained on."""
+    training: Training = field(
+        default_factory=lambda: Training(batch=128, samples=2_500_000, evaluate_every=50_000)
+    )
+    """How to train. An epoch of MNIST has 50,000 samples."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_fields(self, "layers", "hidden", "relu", least=1)
+        check_fields(self, "patch", least=1, most=SIDE)
+        check_fields(self, "shift", least=0, below=SIDE)
+        if self.network in SHRINKING and self.forget_bias is not None:
+            raise ValueError(
+                f"forget_bias: expected None for {self.network}, which has no forget gates, "
+                f"got {self.forget_bias}"
+            )
+        if self.network in SHRINKING and self.side % self.patch**self.layers:
+            raise ValueError(
+                f"layers: expected patch {self.patch} to the power of layers to divide {self.side} "
+                f"pixels for {self.network}, got {self.layers}"
+            )
+
+    @property
+    def size(self) -> str:
+        """The name of the data set."""
+        return self.dataset
+
+    @property
+    def stored_layers(self) -> int:
+        """All of them, or the largest where layers shrink."""
+        return 1 if self.network in SHRINKING else self.layers
+
+    @property
+    def positions(self) -> int:
+        """Patches of an image, at the first layer."""
+        return (self.side // self.patch) ** 2
+
+    @property
+    def side(self) -> int:
+        """Pixels that are looked at, along each axis."""
+        return SIDE - SIDE % self.patch
+
+
+PRESETS = {
+    "smoke": ImageOptions(
+        layers=2,
+        hidden=16,
+        patch=7,
+        relu=32,
+        training=Training(batch=50, samples=3000, rate=1e-2, evaluate_every=1500),
+    ),
+    "small": ImageOptions(
+        hidden=32,
+        patch=4,
+        relu=256,
+        training=Training(batch=32, samples=45_000, rate=3e-3, schedule="cosine", evaluate_every=4500),
+    ),
+    "laptop": ImageOptions(
+        dataset="mnist",
+        hidden=64,
+        relu=512,
+        training=Training(
+            batch=128,
+            samples=400_000,
+            minutes=120,
+            rate=2e-3,
+            schedule="cosine",
+            evaluate_every=50_000,
+        ),
+    ),
+    "paper": replace(ImageOptions(), dataset="mnist"),
+}
+"""By preset; ``paper`` is the 3-LSTM with cells along depth."""
+
+
+PicturePaths = Annotated[tuple[Path, ...], Positional, arg(name="image", metavar="[RUN] IMAGE...")]
+
+
+@dataclass(frozen=True)
+class ClassifyOptions:
+    """Print which digit is on a picture, given a network trained on images."""
+
+    paths: PicturePaths
+    """Pictures of one digit each, dark on light or light on dark, in any usual format. Before them, the
+    run's directory. Default: the network that comes with the package."""
+
+    def __post_init__(self) -> None:
+        if not self.images:
+            raise ValueError("IMAGE: expected at least one picture, got none")
+
+    @property
+    def run(self) -> Path | None:
+        """The run, if one is named: the first path, if it is a directory."""
+        return next((path for path in self.paths[:1] if path.is_dir()), None)
+
+    @property
+    def images(self) -> tuple[Path, ...]:
+        """The pictures."""
+        return self.paths if self.run is None else self.paths[1:]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DigitsFigure(RunFigure):
+    """A figure of a run on test images."""
+
+    data: DataFolder = None
+    """The directory of data sets, as for train."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfusionOptions(DigitsFigure):
+    """Draw digits against the classes that they were recognised as."""
+
+    kind: ClassVar[str] = "confusion"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MistakesOptions(DigitsFigure):
+    """Draw the misclassified test digits."""
+
+    kind: ClassVar[str] = "mistakes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivationsOptions(DigitsFigure):
+    """Draw the hidden and memory vectors over one image, layer by layer."""
+
+    kind: ClassVar[str] = "activations"
+
+    input: str = "0"
+    """The number of a test image, or a picture."""

@@ -1,0 +1,20 @@
+"""Memorization: read a sequence of symbols, then repeat it (section 4.2)."""
+
+from gridlstm.command import Command
+from gridlstm.experiments.algorithmic.figure_options import DepthOptions
+from gridlstm.experiments.algorithmic.options import ACCURACY, TABLE
+from gridlstm.experiments.memorization.options import PRESETS, MemorizationOptions
+from gridlstm.experiments.record import Experiment
+
+__all__ = ["MEMORIZATION"]
+
+MEMORIZATION = Experiment(
+    name="memorization",
+    options=MemorizationOptions,
+    presets=PRESETS,
+    problem="gridlstm.experiments.memorization.problem:MemorizationProblem",
+    measure=ACCURACY,
+    table=TABLE,
+    unit="symbols",
+    figures={"depth": Command(DepthOptions, "gridlstm.experiments.algorithmic.depth:plot")},
+)

@@ -1,0 +1,56 @@
+"""The options of memorization, and its presets. No PyTorch here."""
+
+from dataclasses import dataclass, field
+
+from gridlstm.experiments.algorithmic.options import BRIEF, LAPTOP, SymbolNetwork, check_task
+from gridlstm.fields import Layers, check_types
+from gridlstm.training.settings import Training
+
+__all__ = ["PRESETS", "MemorizationOptions"]
+
+
+@dataclass(frozen=True)
+class MemorizationOptions:
+    """Read a sequence of random symbols, then repeat it (section 4.2, Figure 5)."""
+
+    length: int = 20
+    """Symbols in a sequence."""
+    vocabulary: int = 64
+    """Symbols to draw from."""
+    network: SymbolNetwork = "tied-grid"
+    """The network to train: 2-LSTM or Stacked LSTM, with weights tied along depth or not."""
+    layers: Layers = 43
+    """Layers of depth."""
+    hidden: int = 100
+    """The length of hidden and memory vectors."""
+    forget_bias: float = 2.0
+    """The initial bias of the forget gates."""
+    training: Training = field(default_factory=Training)
+    """How to train."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        contents = self.vocabulary ** min(self.length, 7)
+        check_task(self, "length", "vocabulary", "layers", "hidden", contents=contents)
+
+    @property
+    def size(self) -> int:
+        """Symbols in a sequence."""
+        return self.length
+
+    @property
+    def positions(self) -> int:
+        """Symbols that are read one by one."""
+        return 2 * self.length + 2
+
+    @property
+    def stored_layers(self) -> int:
+        """All of them."""
+        return self.layers
+
+
+PRESETS = {
+    "smoke": MemorizationOptions(length=2, vocabulary=10, layers=2, hidden=16, training=BRIEF),
+    "laptop": MemorizationOptions(layers=16, forget_bias=4.0, training=LAPTOP),
+    "paper": MemorizationOptions(),
+}

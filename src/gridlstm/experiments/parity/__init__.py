@@ -1,0 +1,27 @@
+"""Parity of a string of bits that is seen as a whole (appendix)."""
+
+from gridlstm.command import Command
+from gridlstm.experiments.algorithmic.options import ACCURACY, TABLE
+from gridlstm.experiments.parity.options import (
+    PRESETS,
+    MemoriesOptions,
+    ParityOptions,
+    SolutionsOptions,
+)
+from gridlstm.experiments.record import Experiment
+
+__all__ = ["PARITY"]
+
+PARITY = Experiment(
+    name="parity",
+    options=ParityOptions,
+    presets=PRESETS,
+    problem="gridlstm.experiments.parity.problem:ParityProblem",
+    measure=ACCURACY,
+    table=TABLE,
+    unit="bits",
+    figures={
+        "solutions": Command(SolutionsOptions, "gridlstm.experiments.parity.solutions:plot"),
+        "memories": Command(MemoriesOptions, "gridlstm.experiments.parity.memories:plot"),
+    },
+)

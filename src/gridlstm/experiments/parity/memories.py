@@ -1,0 +1,90 @@
+"""Memory vectors through the layers of a 1-LSTM, and the neurons among them that count (Figure 10)."""
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from gridlstm.experiments.parity.options import MemoriesOptions
+from gridlstm.experiments.parity.problem import ParityNetwork
+from gridlstm.experiments.trained import load
+from gridlstm.figures.save import write_figure
+from gridlstm.models.deep import DeepGridLSTM
+from gridlstm.training.rundir import RunDir, RunError
+
+__all__ = ["counting_neurons", "draw_memories", "memories", "plot"]
+
+STRINGS = 64
+"""Random strings that counting neurons are looked for with."""
+
+
+def plot(options: MemoriesOptions) -> None:
+    """Draws the counting neurons of a run.
+
+    Raises:
+        RunError: if its network is not a 1-LSTM for parity.
+    """
+    run = RunDir.open(options.run)
+    network = load(run).network
+    if not isinstance(network, ParityNetwork) or not isinstance(network.body, DeepGridLSTM):
+        raise RunError(f"{run.path}: expected a 1-LSTM trained on parity, got something else")
+    bits = network.body.input_size
+    write_figure(draw_memories(network, bits, options.input, options.neurons), options)
+
+
+def memories(network: ParityNetwork, bits: Tensor) -> Tensor:
+    """The memory vectors that leave every layer, ``[strings, layers, hidden]``, of ``[strings, k]``."""
+    body = network.body
+    assert isinstance(body, DeepGridLSTM), "only a 1-LSTM has memory vectors"
+    with torch.no_grad():
+        entering = body.projection(network.encode(bits))
+        _, blocks = body.grid({"depth": entering}, trace=True)
+    memory: Tensor | None = blocks["depth"].memory
+    assert memory is not None, "an LSTM dimension has a memory"
+    return memory
+
+
+def counting_neurons(network: ParityNetwork, bits: int, count: int) -> list[int]:
+    """The neurons whose memory tells best how many layers have been passed, whatever the string.
+
+    They are those with the largest squared correlation between memory and layer over all layers of
+    many random strings: it is 1 for a memory that is a straight line in depth and the same for all.
+    """
+    generator = torch.Generator().manual_seed(0)
+    strings = torch.randint(0, 2, (STRINGS, bits), generator=generator)
+    found = memories(network, strings).double()
+    layers = torch.arange(found.shape[1], dtype=torch.double)
+    layers = (layers - layers.mean()).view(1, -1, 1)
+    centred = found - found.mean((0, 1))
+    across = (centred * layers).sum((0, 1)).square()
+    own = centred.square().sum((0, 1)) * layers.square().sum() * len(strings)
+    score = across / own.clamp(min=1e-12)
+    return score.argsort(descending=True)[:count].tolist()
+
+
+def draw_memories(network: ParityNetwork, bits: int, string: str | None, count: int) -> Figure:
+    """A heat map of counting neurons, one a row, against layers.
+
+    Raises:
+        ValueError: if the string is not one of as many bits.
+    """
+    string = "0" * (bits // 5) + "1" * (bits - bits // 5) if string is None else string
+    if len(string) != bits or set(string) - {"0", "1"}:
+        raise ValueError(f"--input: expected {bits} bits, 0 or 1, got {string!r}")
+    neurons = counting_neurons(network, bits, count)
+    given = torch.tensor([[int(bit) for bit in string]])
+    shown = memories(network, given)[0][:, neurons].T
+    rising = (shown[:, -1] - shown[:, 0]).argsort(descending=True)
+    figure = Figure(figsize=(6.4, 1.6 + 0.18 * len(neurons)), layout="constrained")
+    axes = figure.subplots()
+    limit = float(shown.abs().max())
+    image = axes.imshow(
+        shown[rising].numpy(), aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit,
+        extent=(0.5, shown.shape[1] + 0.5, len(neurons) - 0.5, -0.5),
+    )  # fmt: skip
+    axes.set_yticks(range(len(neurons)), [str(neurons[k]) for k in rising], fontsize=6)
+    axes.set_ylabel("neuron")
+    axes.set_xlabel("layer")
+    shortened = string if len(string) <= 50 else f"{string[:24]}…{string[-24:]}"
+    axes.set_title(f"memory of counting neurons, input {shortened}", fontsize=8)
+    figure.colorbar(image)
+    return figure

@@ -1,0 +1,64 @@
+"""Layers of networks that solved a parity against its bits (Figure 9)."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gridlstm.experiments.algorithmic.markers import marker_of
+from gridlstm.experiments.curve import Curve, read_curve
+from gridlstm.experiments.parity.options import SolutionsOptions
+from gridlstm.figures.save import write_figure
+from gridlstm.training.rundir import RunDir
+
+__all__ = ["draw_solutions", "plot"]
+
+
+def plot(options: SolutionsOptions) -> None:
+    """Draws which runs were solved."""
+    write_figure(draw_solutions([read_curve(RunDir.open(path)) for path in options.runs]), options)
+
+
+def draw_solutions(curves: Sequence[Curve]) -> Figure:
+    """One panel per start of the networks. Hollow markers: not solved.
+
+    Raises:
+        ValueError: if runs are not of parity.
+    """
+    if any(curve.experiment.name != "parity" for curve in curves):
+        raise ValueError("plot solutions: expected runs of parity, got others")
+    starts = sorted({curve.options.start for curve in curves}, reverse=True)
+    figure = Figure(figsize=(1 + 4.6 * len(starts), 4), layout="constrained")
+    panels = figure.subplots(1, len(starts), squeeze=False, sharey=True)[0]
+    for axes, start in zip(panels, starts, strict=True):
+        of_start = [curve for curve in curves if curve.options.start == start]
+        for network in sorted({curve.options.network for curve in of_start}):
+            _draw_network(axes, network, [c for c in of_start if c.options.network == network])
+        axes.set_title(f"{start} start", fontsize=10)
+        axes.set_xlabel("input bits k (hollow: not solved)")
+        axes.set_xlim(left=0)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    panels[0].set_ylabel("layers")
+    panels[0].set_ylim(bottom=0)  # Shared: only after all is drawn.
+    panels[0].yaxis.get_major_locator().set_params(integer=True)
+    return figure
+
+
+def _draw_network(axes: Axes, network: str, curves: Sequence[Curve]) -> None:
+    marker = marker_of(network)
+    label: str | None = marker.label
+    for solved in (True, False):
+        chosen = [curve for curve in curves if (curve.reached(1.0) is not None) == solved]
+        if chosen:
+            axes.plot(
+                [curve.options.bits for curve in chosen],
+                [curve.options.layers for curve in chosen],
+                linestyle="",
+                marker=marker.shape,
+                color=marker.colour,
+                fillstyle="full" if solved else "none",
+                alpha=1.0 if marker.tied else 0.5,
+                label=label,
+            )
+            label = None

@@ -1,0 +1,156 @@
+"""What the rest of the program has to know about an experiment. No PyTorch here."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+
+from gridlstm.command import Command
+from gridlstm.training.settings import Training
+
+if TYPE_CHECKING:
+    from gridlstm.training.problem import Problem
+
+__all__ = ["EvalOptions", "Experiment", "Measure", "Options", "OptionsType", "import_name"]
+
+
+class Options(Protocol):
+    """The options of an experiment: a frozen dataclass."""
+
+    @property
+    def network(self) -> str:
+        """Which network is trained."""
+
+    @property
+    def layers(self) -> int:
+        """Layers of depth."""
+
+    @property
+    def hidden(self) -> int:
+        """The length of hidden and memory vectors."""
+
+    @property
+    def training(self) -> Training:
+        """How to train."""
+
+    @property
+    def size(self) -> int | str:
+        """The size of the task, or the name of its data. It is part of a run's name."""
+
+    @property
+    def positions(self) -> int:
+        """Positions of a sample: blocks per layer. A lower bound where it depends on the data."""
+
+    @property
+    def stored_layers(self) -> int:
+        """Layers that keep a vector for each position until the backward pass."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The measurement that a run is judged by.
+
+    Attributes:
+        name: as in ``metrics.jsonl``.
+        label: as on the axis of a figure.
+        lower_is_better: whether small values are good.
+        scale: of the axis.
+        percent: show values as percentages.
+    """
+
+    name: str
+    label: str
+    lower_is_better: bool = True
+    scale: Literal["linear", "log"] = "linear"
+    percent: bool = False
+
+
+@dataclass(frozen=True)
+class EvalOptions:
+    """How to test a network, beside on how many samples."""
+
+    @property
+    def result(self) -> str:
+        """What the measurements are called in the run's directory."""
+        return "evaluation"
+
+
+def _thousands(options: Any) -> float:
+    return 1000.0
+
+
+OptionsType = TypeVar("OptionsType", bound=Options)
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[OptionsType]):
+    """An experiment of the paper.
+
+    What needs PyTorch or Matplotlib is given as ``"package.module:name"`` and imported when it is used.
+
+    Attributes:
+        name: as on the command line.
+        options: the dataclass of its options. Its docstring says what the experiment is.
+        presets: options by name: ``smoke``, ``laptop``, ``paper``, and ``small`` where there is one.
+        problem: makes the :class:`~gridlstm.training.problem.Problem` from options and the directory
+            of data sets.
+        measure: what a run is judged by.
+        table: makes the table of results from runs that ``gridlstm collect`` wrote.
+        next_command: the arguments of a command to try after training, and what it does.
+        unit: what the size of the task counts, as ``"bits"``.
+        samples_unit: what the horizontal axis of a learning curve counts, and how many samples one
+            unit of it is, given the options.
+        eval_options: the dataclass of the options of ``gridlstm eval`` that only this experiment has.
+        commands: commands that only this experiment has.
+        figures: kinds of ``gridlstm plot`` that only this experiment has.
+    """
+
+    name: str
+    options: type[OptionsType]
+    presets: Mapping[str, OptionsType]
+    problem: str
+    measure: Measure
+    table: str
+    next_command: str = "generate --prompt ROMEO:  # write like Shakespeare"
+    unit: str = ""
+    samples_unit: tuple[str, Callable[[OptionsType], float]] = ("samples, thousands", _thousands)
+    eval_options: type[EvalOptions] = EvalOptions
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    figures: Mapping[str, Command] = field(default_factory=dict)
+
+    @property
+    def about(self) -> str:
+        """What the experiment is, in one line."""
+        return (self.options.__doc__ or "").splitlines()[0]
+
+    def make_problem(self, options: OptionsType, data: Path | None = None) -> "Problem":
+        """The problem that is given to the trainer.
+
+        Args:
+            options: those of this experiment.
+            data: the directory of data sets. Default: ``$GRIDLSTM_DATA``, or they are downloaded.
+
+        Raises:
+            ValueError: if the data is missing, damaged or too small.
+        """
+        problem: Problem = import_name(self.problem)(options, data)
+        return problem
+
+    def run_name(self, options: OptionsType) -> str:
+        """The default name of a run: what distinguishes it from others."""
+        return (
+            f"{self.name}-{options.size}-{options.network}-{options.layers}x{options.hidden}"
+            f"-seed{options.training.seed}"
+        )
+
+    def describe(self, options: OptionsType) -> str:
+        """The task and the network, in one line."""
+        task = f"{options.size} {self.unit}".strip()
+        return f"{task}, {options.network}, {options.layers} layers of {options.hidden}"
+
+
+def import_name(place: str) -> Any:
+    """Imports what ``"package.module:name"`` names."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,110 @@
+"""How a model relates the words of two sentences: a heat map with words on the axes."""
+
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+from numpy.typing import NDArray
+
+from gridlstm.experiments.translation.options import AlignmentOptions
+from gridlstm.experiments.translation.text_translator import Language, load_translator
+from gridlstm.experiments.translation.vocabulary import BEGIN
+from gridlstm.figures.save import write_figure
+from gridlstm.models.attention import AttentionTranslator
+from gridlstm.training.rundir import RunDir
+
+__all__ = ["draw_alignment", "plot"]
+
+_log = logging.getLogger("gridlstm")
+
+
+def plot(options: AlignmentOptions) -> None:
+    """Draws how the network of a run relates two sentences.
+
+    Raises:
+        RunError: if the run is not one of translation.
+        ValueError: if a sentence is missing or empty.
+    """
+    translator = load_translator(RunDir.open(options.run))
+    source = _words("source", options.source, translator.source)
+    numbers = translator.source.vocabulary.encode(source)
+    sentence = options.target
+    if sentence is None:
+        ((_, sentence),) = translator.translate([numbers])
+    target = _words("target", sentence, translator.target)
+    read = torch.tensor([[BEGIN, *translator.target.vocabulary.encode(target)]])
+    maps = translator.model.align(torch.tensor([numbers]), read)[:, 0]
+    titles = [f"layer {number}" for number in range(1, len(maps) + 1)]
+    if isinstance(translator.model, AttentionTranslator):
+        titles = ["attention"]
+    write_figure(draw_alignment(maps.numpy(), titles, source, [*target, "(end)"]), options)
+
+
+def _words(name: str, sentence: str | None, language: Language) -> list[str]:
+    words = [] if sentence is None else language.tokeniser.split(sentence)
+    if not words:
+        raise ValueError(f"--{name}: expected a sentence, got {sentence!r}")
+    return words
+
+
+def draw_alignment(
+    maps: NDArray[np.float32], titles: Sequence[str], source: Sequence[str], target: Sequence[str]
+) -> Figure:
+    """A panel for each map: source words from left to right, target words from top to bottom.
+
+    Args:
+        maps: what :meth:`gridlstm.models.translator.Translator.align` gives of one pair of sentences,
+            ``[maps, target, source]``.
+        titles: what each map is.
+        source: the words of the source sentence.
+        target: those that are predicted, the end included.
+    """
+    font, (source, target) = _readable(source, target)
+    width = 1.6 + 0.34 * len(source)
+    figure = Figure(figsize=(width * len(maps), 1.4 + 0.26 * len(target)), layout="constrained")
+    panels = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
+    for axes, title, values in zip(panels, titles, maps, strict=True):
+        image = axes.imshow(values, aspect="auto", cmap="Blues", vmin=0)
+        axes.set_xticks(range(len(source)), source, fontproperties=font, fontsize=9)
+        axes.set_yticks(range(len(target)), target, fontproperties=font, fontsize=9)
+        if max(map(len, source)) > 2:
+            axes.tick_params(axis="x", rotation=60)
+        axes.set_title(title, fontsize=9)
+        figure.colorbar(image, ax=axes)
+    return figure
+
+
+def _readable(*sentences: Sequence[str]) -> tuple[FontProperties, list[list[str]]]:
+    """A font that has the characters of words, and the words; where there is none, by code points."""
+    wanted = frozenset(ord(c) for sentence in sentences for word in sentence for c in word)
+    path = _font(wanted)
+    if path is not None:
+        return FontProperties(fname=path), [list(sentence) for sentence in sentences]
+    usual = findfont(FontProperties())
+    known = _characters(usual)
+    _log.warning("no font here has all characters of the sentences; some are shown as code points")
+    return FontProperties(fname=usual), [
+        ["".join(c if ord(c) in known else f"U+{ord(c):X}" for c in word) for word in sentence]
+        for sentence in sentences
+    ]
+
+
+@lru_cache(maxsize=16)
+def _font(wanted: frozenset[int]) -> str | None:
+    """The file of an installed font with all characters; the usual one if it has them."""
+    # Last Resort has a box for every character.
+    installed = (font.fname for font in fontManager.ttflist if "Last Resort" not in font.name)
+    paths = dict.fromkeys([findfont(FontProperties()), *installed])
+    return next((path for path in paths if wanted <= _characters(path)), None)
+
+
+def _characters(path: str) -> set[int]:
+    """The code points that a font has; none if it has been removed or is damaged."""
+    try:
+        return set(get_font(path).get_charmap())
+    except (OSError, RuntimeError):
+        return set()

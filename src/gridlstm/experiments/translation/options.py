@@ -1,0 +1,201 @@
+"""The options of translation, its presets, its figure and its command. No PyTorch here."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from tyro.conf import arg
+
+from gridlstm.command import RunPaths
+from gridlstm.experiments.record import EvalOptions
+from gridlstm.fields import Layers, Threads, check_fields, check_types
+from gridlstm.figures.options import RunFigure
+from gridlstm.training.settings import Training
+
+__all__ = [
+    "PRESETS",
+    "AlignmentOptions",
+    "TranslateOptions",
+    "TranslationEval",
+    "TranslationOptions",
+]
+
+Files = tuple[str, ...]
+LANGUAGES = {"tatoeba": (("zh", "en"),), "multi30k": (("de", "en"), ("en", "de"))}
+
+
+@dataclass(frozen=True)
+class TranslationOptions:
+    """Translate sentences (section 4.4, Figures 7 and 8)."""
+
+    corpus: Literal["tatoeba", "multi30k"] = "tatoeba"
+    """The text: everyday sentences in Chinese and English, which come with the package, or captions of
+    images in English and German."""
+    train: Files = ()
+    """Files to use instead of a corpus: a table of sentences and their translations, with tabs between
+    them; or two plain files, line by line."""
+    valid: Files = ()
+    """The same to validate on. A sentence may have several translations: more columns, or files."""
+    test: Files = ()
+    """The same to test on."""
+    source: str = "zh"
+    """The language to translate from."""
+    target: str = "en"
+    """The language to translate to."""
+    chinese: Literal["characters", "jieba"] = "characters"
+    """How Chinese is cut: every character by itself, or words as jieba finds them."""
+    pairs: int | None = None
+    """Train on only the first this many pairs of sentences. Default: all."""
+    longest: int = 50
+    """Train on sentences of at most this many words."""
+    least: int = 2
+    """The vocabularies have the words that occur at least this many times in training."""
+    validated: int = 1000
+    """Sentences of the validation text that an evaluation reads."""
+    network: Literal["reencoder", "attention", "depth-gated"] = "reencoder"
+    """The network to train: the Reencoder, or an encoder-decoder with attention, of ordinary or of
+    depth-gated LSTM."""
+    layers: Layers = 2
+    """Grids of the Reencoder; layers of the others."""
+    hidden: int = 450
+    """The length of hidden and memory vectors."""
+    dropout: float = 0.5
+    """The probability with which hidden values are dropped: in the blocks of a Reencoder; of the
+    vectors of words, between layers and before predictions in the others."""
+    side_dropout: float = 0.0
+    """The same for the vectors with which words enter a Reencoder and from which they are predicted."""
+    forget_bias: float = 1.0
+    """The initial bias of the forget gates."""
+    beam: int = 20
+    """Beam size of a test: candidates per sentence that are followed at once."""
+    training: Training = field(
+        default_factory=lambda: Training(batch=64, samples=1_000_000, evaluate_every=10_000)
+    )
+    """How to train. A sample is a pair of sentences."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_fields(self, "longest", "least", "validated", "layers", "hidden", "beam", least=1)
+        check_fields(self, "pairs", least=1, optional=True)
+        check_fields(self, "dropout", "side_dropout", least=0, below=1)
+        if self.side_dropout and self.network != "reencoder":
+            raise ValueError(f"side_dropout: expected 0 for {self.network}, got {self.side_dropout}")
+        if self.network == "depth-gated" and self.layers == 1:
+            raise ValueError("layers: expected at least 2 for depth gates between them, got 1")
+        named = [name for name in ("train", "valid", "test") if getattr(self, name)]
+        if named and len(named) < 3:
+            raise ValueError(
+                f"train, valid, test: expected files for all of them, got {' and '.join(named)}"
+            )
+        allowed = LANGUAGES[self.corpus]
+        if not named and (self.source, self.target) not in allowed:
+            expected = " or ".join(f"{a} to {b}" for a, b in allowed)
+            raise ValueError(
+                f"source, target: expected {expected} for {self.corpus}, "
+                f"got {self.source} to {self.target}"
+            )
+
+    @property
+    def size(self) -> str:
+        """The name of the text."""
+        return Path(self.train[0]).stem if self.train else self.corpus
+
+    @property
+    def positions(self) -> int:
+        """One at least: how many words there are depends on the text."""
+        return 1
+
+    @property
+    def stored_layers(self) -> int:
+        """All of them."""
+        return self.layers
+
+
+_laptop = TranslationOptions(
+    hidden=256,
+    dropout=0.3,
+    training=Training(batch=64, samples=530_000, rate=2e-3, schedule="cosine", evaluate_every=16_000),
+)
+
+PRESETS = {
+    "smoke": TranslationOptions(
+        pairs=400,
+        longest=8,
+        validated=100,
+        hidden=16,
+        dropout=0.0,
+        beam=3,
+        training=Training(batch=16, samples=640, rate=1e-2, evaluate_every=320),
+    ),
+    "small": replace(
+        _laptop,
+        pairs=20_000,
+        longest=10,
+        validated=200,
+        hidden=96,
+        beam=5,
+        training=Training(batch=32, samples=90_000, rate=3e-3, schedule="cosine", evaluate_every=6000),
+    ),
+    "laptop": _laptop,
+    "paper": TranslationOptions(chinese="jieba"),
+}
+"""Presets; ``paper`` is one of the seven models of the paper, which differ in ``--seed``."""
+
+
+@dataclass(frozen=True)
+class TranslationEval(EvalOptions):
+    """How to test a translator."""
+
+    ensemble: Annotated[tuple[Path, ...], arg(metavar="RUN")] = ()
+    """Further runs, whose probabilities are averaged with those of the first."""
+    beam: int | None = None
+    """Candidates that are followed at once. Default: as in the run."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_fields(self, "beam", least=1, optional=True)
+
+    @property
+    def result(self) -> str:
+        """An ensemble is measured beside its first network."""
+        return "ensemble" if self.ensemble else "evaluation"
+
+
+@dataclass(frozen=True)
+class TranslateOptions:
+    """Translate lines from standard input to standard output; an empty line stays empty.
+
+    The probabilities of several runs are averaged.
+    """
+
+    runs: RunPaths = ()
+    """Directories of runs of translation, for the same languages and words. Default: the network that
+    comes with the package, from Chinese to English."""
+    beam: int = 20
+    """Candidates of a sentence that are followed at once; 1 takes the likeliest word each time."""
+    longest: int = 400
+    """Refuse lines of more words than this."""
+    threads: Threads | None = None
+    """Threads to use. Default: PyTorch's choice."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("beam", "longest", "threads"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignmentOptions(RunFigure):
+    """Draw how a network relates the words of two sentences.
+
+    For a Reencoder: how strongly each block changes the memory of the target dimension.
+    """
+
+    kind: ClassVar[str] = "alignment"
+
+    source: str | None = None
+    """The sentence."""
+    target: str | None = None
+    """Its translation. Default: that of the network."""
