@@ -17,15 +17,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from gridlstm.experiments.options import Parity
 from safetensors.torch import load_file
 from torch import nn
 
 import gridlstm.commands.train as command
 import gridlstm.training.rundir as rundir
-from gridlstm.commands.options import Run, Train
+from gridlstm.commands.options import RunOptions, Train
 from gridlstm.engines.native import kernel_name
-from gridlstm.experiments.trained import stored
+from gridlstm.experiments.parity.options import ParityOptions
+from gridlstm.experiments.record import Experiment
+from gridlstm.experiments.trained import stored_weights
 from gridlstm.files import checksum
 from gridlstm.training.problem import Measures
 from gridlstm.training.rundir import RunDir
@@ -54,8 +55,8 @@ class Session:
     overwrite: bool = False
 
     def run(self, path: Path) -> None:
-        asked = Run(out=path, resume=self.resume, overwrite=self.overwrite)
-        command.run(Train(Parity(training=self.training), asked))
+        asked = RunOptions(out=path, resume=self.resume, overwrite=self.overwrite)
+        command.run(Train(ParityOptions(training=self.training), asked))
 
 
 class Killer:
@@ -137,7 +138,7 @@ def check_left(path: Path, before: tuple | None) -> None:
     if run.summary() is not None:
         result(path)
     if before is not None:
-        found = stored(run)
+        found = stored_weights(run)
         if found.tensors is None:  # Otherwise its checkpoint was loaded, which has a checksum.
             load_file(found.source)
         load_file(run.model)
@@ -222,7 +223,7 @@ def _place(before: Path | None, path: Path) -> None:
 
 def main(folder: Path, count: int) -> None:
     torch.set_num_threads(1)
-    command.make_problem = lambda *_: Wavering()
+    Experiment.make_problem = lambda *_: Wavering()
     rundir.environment = dict  # It asks git.
     os.fsync = lambda _: None  # A killed process does not need it, and it takes most of the time.
     kernel_name()

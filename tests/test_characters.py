@@ -1,4 +1,4 @@
-"""Text, character by character: the model, its training, what it writes and how it scores."""
+"""TextNetwork, character by character: the model, its training, what it writes and how it scores."""
 
 import json
 import subprocess
@@ -10,24 +10,25 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from gridlstm.experiments.options import EXPERIMENTS, Characters, Text
 from torch.nn import functional as F
 
 from gridlstm import SequenceGridLSTM
 from gridlstm.experiments.characters.data import Corpus, encode
+from gridlstm.experiments.characters.options import CharacterOptions, TextNetwork
 from gridlstm.experiments.characters.problem import CharacterProblem, make_model, measure
+from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.models.characters import CharacterModel
 from gridlstm.models.generate import choose, generate
 from gridlstm.models.stepper import GridStepper, ModelStepper, make_stepper
 from gridlstm.training.settings import Training
 
 ALPHABET = bytes(range(97, 107))
-NETWORKS = get_args(Text)
+NETWORKS = get_args(TextNetwork)
 
 
-def small(network: str, **changed: object) -> Characters:
+def small(network: str, **changed: object) -> CharacterOptions:
     layers = 1 if network == "multiplicative" else 3
-    return Characters(network=network, layers=layers, hidden=8, **changed)  # type: ignore[arg-type]
+    return CharacterOptions(network=network, layers=layers, hidden=8, **changed)  # type: ignore[arg-type]
 
 
 def model_of(network: str) -> CharacterModel:
@@ -60,7 +61,7 @@ def test_the_networks_of_the_comparison_are_equally_large() -> None:
         network: sum(
             p.numel()
             for p in make_model(
-                Characters(network=network, layers=layers, hidden=hidden),  # type: ignore[arg-type]
+                CharacterOptions(network=network, layers=layers, hidden=hidden),  # type: ignore[arg-type]
                 alphabet,
             ).parameters()
         )
@@ -182,7 +183,7 @@ def test_processes_share_the_streams() -> None:
 
 def test_a_text_that_is_too_short(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("short " * 100)
-    chosen = replace(EXPERIMENTS["characters"]["smoke"], text=str(tmp_path / "a.txt"))
+    chosen = replace(EXPERIMENTS["characters"].presets["smoke"], text=str(tmp_path / "a.txt"))
     with pytest.raises(ValueError, match="expected at least 1001 bytes to train on, got 540"):
         CharacterProblem(chosen, None)  # type: ignore[arg-type]
 
@@ -210,7 +211,7 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
 
     assert gridlstm("plot", trained, "--out", tmp_path / "curve")[0] == 0
     assert (tmp_path / "curve.png").stat().st_size > 1000
-    code, _, errors = gridlstm("plot", trained, "--kind", "depth")
+    code, _, errors = gridlstm("plot", "depth", trained)
     assert (code, "expected runs with an accuracy" in errors) == (2, True)
     assert gridlstm("collect", trained, "--out", tmp_path / "kept.json")[0] == 0
     assert "bits" in gridlstm("list", "--folder", trained.parent)[1]

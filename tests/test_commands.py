@@ -16,11 +16,10 @@ import matplotlib.image
 import numpy as np
 import pytest
 import torch
-from gridlstm.experiments.options import EXPERIMENTS
-from gridlstm.experiments.problems import make_problem
 from safetensors.torch import load_file
 
 from gridlstm.experiments.parity.memories import counting_neurons
+from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.models.deep import DeepGridLSTM
 
 COMMAND = [sys.executable, "-c", "from gridlstm.cli import main; main()"]
@@ -54,7 +53,7 @@ def test_smoke(gridlstm, tmp_path: Path, experiment: str) -> None:
 
     kinds = ["curve", "depth", *(["solutions", "memories"] if experiment == "parity" else [])]
     for kind in kinds:
-        assert gridlstm("plot", run, "--kind", kind, "--out", tmp_path / f"{kind}.v2")[0] == 0
+        assert gridlstm("plot", kind, run, "--out", tmp_path / f"{kind}.v2")[0] == 0
         assert is_picture(tmp_path / f"{kind}.png")
 
     code, output, _ = gridlstm("list", "--folder", tmp_path)
@@ -63,7 +62,7 @@ def test_smoke(gridlstm, tmp_path: Path, experiment: str) -> None:
 
     assert gridlstm("collect", run, "--out", tmp_path / "kept.json")[0] == 0
     (kept,) = json.loads((tmp_path / "kept.json").read_text())["runs"]
-    assert kept["options"]["layers"] == EXPERIMENTS[experiment]["smoke"].layers
+    assert kept["options"]["layers"] == EXPERIMENTS[experiment].presets["smoke"].layers
     assert kept["evaluation"]["accuracy"] == found["accuracy"]
     assert kept["sessions"][0]["versions"]["torch"] == torch.__version__
     assert kept["curve"][-1]["samples"] == last["end"]["samples"]
@@ -82,14 +81,15 @@ def test_networks_of_the_parity_comparison(gridlstm, tmp_path: Path, network: st
     options = ("--preset", "smoke", "--samples", 300, "--evaluate-every", 300, "--network", network)
     assert gridlstm("train", "parity", *options, "--no-signs", "--out", tmp_path / "run")[0] == 0
     if network != "untied-grid":
-        code, _, errors = gridlstm("plot", tmp_path / "run", "--kind", "memories")
+        code, _, errors = gridlstm("plot", "memories", tmp_path / "run")
         assert code == 2
         assert "expected a 1-LSTM trained on parity" in errors
 
 
 def test_networks_have_the_sizes_of_the_paper() -> None:
     """Tied 2-LSTM, 64 symbols and a blank, d = 100: projections, weights, scores."""
-    network = make_problem(EXPERIMENTS["memorization"]["paper"]).network()
+    memorization = EXPERIMENTS["memorization"]
+    network = memorization.make_problem(memorization.presets["paper"]).network()
     projection, weights, scores = 65 * 200 + 200, 2 * (200 * 400 + 400), 200 * 65 + 65
     assert sum(p.numel() for p in network.parameters()) == projection + weights + scores
 
@@ -366,7 +366,7 @@ def test_foreign_weights_are_refused(gridlstm, tmp_path: Path) -> None:
 
 def test_counting_neurons_are_found() -> None:
     """A neuron that was made to count is the first that is chosen."""
-    problem = make_problem(EXPERIMENTS["parity"]["smoke"])
+    problem = EXPERIMENTS["parity"].make_problem(EXPERIMENTS["parity"].presets["smoke"])
     torch.manual_seed(0)
     network = problem.network()
     assert isinstance(network.body, DeepGridLSTM)
@@ -384,7 +384,7 @@ def test_counting_neurons_are_found() -> None:
 def test_memories_of_any_string(gridlstm, tmp_path: Path) -> None:
     options = ("--preset", "smoke", "--samples", 15, "--out", tmp_path / "run")
     assert gridlstm("train", "parity", *options)[0] == 0
-    plot = ("plot", tmp_path / "run", "--kind", "memories")
+    plot = ("plot", "memories", tmp_path / "run")
     assert gridlstm(*plot, "--input", "01100110", "--neurons", 4)[0] == 0
     assert is_picture(tmp_path / "run" / "memories.png")
     for wrong in ("0110", "01100112"):
@@ -399,8 +399,8 @@ def test_memories_of_any_string(gridlstm, tmp_path: Path) -> None:
 @pytest.mark.parametrize("network", ["tied-grid", "tied-relu"])
 def test_a_network_that_starts_by_counting(signs: bool, network: str) -> None:
     """Its units hardly see more of a string than how many ones it has, each from another number on."""
-    start = replace(EXPERIMENTS["parity"]["smoke"], bits=40, signs=signs, network=network)  # type: ignore[call-arg]
-    judge = make_problem(replace(start, start="counting")).network()  # type: ignore[call-arg]
+    start = replace(EXPERIMENTS["parity"].presets["smoke"], bits=40, signs=signs, network=network)  # type: ignore[call-arg]
+    judge = EXPERIMENTS["parity"].make_problem(replace(start, start="counting")).network()  # type: ignore[call-arg]
     projection = judge.body.projection
     strings = torch.randint(0, 2, (400, 40))
     seen = getattr(projection, "linear", projection)(judge.encode(strings))
@@ -415,8 +415,9 @@ def test_a_network_that_starts_by_counting(signs: bool, network: str) -> None:
 @pytest.mark.parametrize("network", ["tied-grid", "untied-tanh"])
 @pytest.mark.parametrize("signs", [True, False])
 def test_a_network_that_starts_from_random_signs(signs: bool, network: str) -> None:
-    start = replace(EXPERIMENTS["parity"]["smoke"], bits=64, hidden=400, signs=signs, network=network)  # type: ignore[call-arg]
-    judge = make_problem(replace(start, start="signs")).network()  # type: ignore[call-arg]
+    smoke = EXPERIMENTS["parity"].presets["smoke"]
+    start = replace(smoke, bits=64, hidden=400, signs=signs, network=network)
+    judge = EXPERIMENTS["parity"].make_problem(replace(start, start="signs")).network()  # type: ignore[call-arg]
     bits = torch.from_numpy(np.random.default_rng(0).integers(0, 2, (1000, 64)))
     linear = getattr(judge.body.projection, "linear", judge.body.projection)
     # The units of the memory vote: each is the sum of 64 literals times log2(64), less a threshold.

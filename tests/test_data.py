@@ -2,18 +2,27 @@
 
 import numpy as np
 import pytest
-from gridlstm.data.tasks import BLANK, Addition, GrowingAddition, Memorization, Parity, Task
 
 from gridlstm.data.draw import draw
+from gridlstm.experiments.addition.data import AdditionTask, GrowingAdditionTask
+from gridlstm.experiments.algorithmic.task import BLANK, Task
+from gridlstm.experiments.memorization.data import MemorizationTask
+from gridlstm.experiments.parity.data import ParityTask
 
-TASKS: list[Task] = [Addition(15), Addition(2), Addition(1), Memorization(20, 64), Parity(20)]
+TASKS: list[Task] = [
+    AdditionTask(15),
+    AdditionTask(2),
+    AdditionTask(1),
+    MemorizationTask(20, 64),
+    ParityTask(20),
+]
 SMALLEST: list[Task] = [
-    Parity(7),
-    Memorization(1, 81),
-    Memorization(2, 9),
-    Memorization(3, 5),
-    Memorization(4, 3),
-    Memorization(7, 2),
+    ParityTask(7),
+    MemorizationTask(1, 81),
+    MemorizationTask(2, 9),
+    MemorizationTask(3, 5),
+    MemorizationTask(4, 3),
+    MemorizationTask(7, 2),
 ]
 each_task = pytest.mark.parametrize("task", [*TASKS, *SMALLEST], ids=repr)
 
@@ -63,7 +72,7 @@ def test_training_never_draws_what_is_held_out(task: Task, seeds: tuple[int, int
 @pytest.mark.parametrize("digits", [1, 2, 3, 15])
 def test_addition_adds(digits: int) -> None:
     n = digits
-    samples = Addition(n).draw(0, 0, 500)
+    samples = AdditionTask(n).draw(0, 0, 500)
     assert samples.inputs.shape == samples.targets.shape == (500, 3 * n + 4)
     lengths = set()
     for inputs, targets, scored in zip(*samples, strict=True):
@@ -72,7 +81,7 @@ def test_addition_adds(digits: int) -> None:
         assert b[0] > 0
         result = str(number(a) + number(b))
         lengths.add(len(result))
-        shown = [Addition(n).show(symbol) for symbol in targets]
+        shown = [AdditionTask(n).show(symbol) for symbol in targets]
         expected = ["-"] * (2 * n + 2) + list(result)
         assert shown == expected + ["-"] * (3 * n + 4 - len(expected))
         assert scored.sum() == len(result)
@@ -81,7 +90,7 @@ def test_addition_adds(digits: int) -> None:
 
 
 def test_memorization_repeats() -> None:
-    samples = Memorization(20, 64).draw(0, 0, 300)
+    samples = MemorizationTask(20, 64).draw(0, 0, 300)
     assert samples.inputs.shape == (300, 42)
     np.testing.assert_array_equal(samples.inputs[:, 1:21], samples.targets[:, 21:41])
     assert set(np.unique(samples.inputs[:, 1:21])) == set(range(1, 65))
@@ -90,7 +99,7 @@ def test_memorization_repeats() -> None:
 
 
 def test_parity_is_that_of_the_bits() -> None:
-    samples = Parity(31).draw(0, 0, 1000)
+    samples = ParityTask(31).draw(0, 0, 1000)
     assert samples.inputs.shape == (1000, 31)
     np.testing.assert_array_equal(samples.targets[:, 0], samples.inputs.sum(1) & 1)
     assert 0.45 < samples.targets.mean() < 0.55
@@ -99,16 +108,16 @@ def test_parity_is_that_of_the_bits() -> None:
 def test_a_task_too_small_to_hold_anything_out_says_so() -> None:
     with pytest.raises(ValueError, match=r"none of the few contents is .*: expected a task with more"):
         # There is one content, which is on one side.
-        [Memorization(1, 1).draw(0, 0, 5, held_out=side) for side in (False, True)]
+        [MemorizationTask(1, 1).draw(0, 0, 5, held_out=side) for side in (False, True)]
 
 
 @pytest.mark.parametrize(
     ("task", "inputs", "targets"),
     [
-        (Addition(2), "- 5 0 - 9 9 - - - -", "- - - - - - 1 4 9 -"),
-        (Addition(2), "- 1 0 - 1 1 - - - -", "- - - - - - 2 1 - -"),
-        (Memorization(2), "- 64 1 - - -", "- - - 64 1 -"),
-        (Parity(4), "1 0 1 1", "1"),
+        (AdditionTask(2), "- 5 0 - 9 9 - - - -", "- - - - - - 1 4 9 -"),
+        (AdditionTask(2), "- 1 0 - 1 1 - - - -", "- - - - - - 2 1 - -"),
+        (MemorizationTask(2), "- 64 1 - - -", "- - - 64 1 -"),
+        (ParityTask(4), "1 0 1 1", "1"),
     ],
 )
 def test_notation(task: Task, inputs: str, targets: str) -> None:
@@ -120,7 +129,7 @@ def test_notation(task: Task, inputs: str, targets: str) -> None:
 
 def test_numbers_that_grow() -> None:
     """They begin short, all of them are right sums, and in the end they are those without growth."""
-    task = GrowingAddition(6, pace=100)
+    task = GrowingAdditionTask(6, pace=100)
     for first, most in ((0, 3), (150, 4), (299, 5), (300, 6), (10_000, 6)):
         inputs, targets, scored = task.draw(0, first, 60)
         assert inputs.shape == targets.shape == scored.shape == (60, 3 * most + 4)
@@ -140,6 +149,6 @@ def test_numbers_that_grow() -> None:
         for name in ("inputs", "targets"):
             stacked = np.concatenate([getattr(part, name) for part in parts])
             assert (getattr(whole, name) == stacked).all()
-            expected = Addition(6).draw(0, 400, 20, held_out=held_out)
+            expected = AdditionTask(6).draw(0, 400, 20, held_out=held_out)
             assert (getattr(whole, name) == getattr(expected, name)).all()
     assert task.draw(0, 0, 4, held_out=True).inputs.shape == (4, 22)

@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 import torch
-from gridlstm.experiments.options import EXPERIMENTS, flat, from_flat
-from gridlstm.experiments.problems import make_problem
 from safetensors.torch import load_file, save_file, save_model
 
 import gridlstm as package
 from gridlstm.cache import cache_folder
 from gridlstm.commands import overview
+from gridlstm.experiments.registry import EXPERIMENTS, flat, from_flat
 
 COMMAND = [sys.executable, "-m", "gridlstm"]
 SHIPPED = Path(package.__file__).parent / "embedded" / "characters"
@@ -30,9 +29,9 @@ Program = Callable[..., tuple[int, str, str]]
 
 def make_run(path: Path, name: str = "memorization", **changed: Any) -> Path:
     """A run that has ended, with what its config says changed afterwards."""
-    experiment = EXPERIMENTS[name]["smoke"]
+    experiment = EXPERIMENTS[name].presets["smoke"]
     path.mkdir(parents=True)
-    problem = make_problem(experiment)
+    problem = EXPERIMENTS[name].make_problem(experiment)
     save_model(problem.network(), str(path / "model.safetensors"))
     options = {**flat(experiment), **changed}
     config = {
@@ -61,9 +60,9 @@ def make_run(path: Path, name: str = "memorization", **changed: Any) -> Path:
         ("eval x --beam 1.5", "--beam: expected an integer or None, got '1.5'"),
         ("eval", "RUN: expected the run's directory, got none"),
         ("score x", "FILE: expected any file, got none"),
-        ("plot x --kind curv", r"--kind: expected one of curve, .*; got 'curv'; did you mean curve\?"),
-        ("plot x --thresholds y", "--thresholds: expected other values, got 'y'"),
-        ("bench --compare x", "--compare: expected two paths or None, got 'x'"),
+        ("plot curv x", r"expected a kind after plot: .*; got 'curv'; did you mean curve\?"),
+        ("plot depth x --thresholds y", "--thresholds: expected a number, got 'y'"),
+        ("bench compare x", "NEW: expected the new result file, got none"),
     ],
 )
 def test_typical_mistakes(gridlstm: Program, arguments: str, line: str) -> None:
@@ -110,23 +109,24 @@ def test_what_is_too_large_is_refused_before_it_is_begun(
     ],
 )
 def test_options_are_what_their_annotations_say(name: str, value: object, line: str) -> None:
-    options = flat(EXPERIMENTS["parity"]["smoke"])
-    assert from_flat("parity", {**options, "rate": 1}) == from_flat("parity", {**options, "rate": 1.0})
+    parity = EXPERIMENTS["parity"]
+    options = flat(parity.presets["smoke"])
+    assert from_flat(parity, {**options, "rate": 1}) == from_flat(parity, {**options, "rate": 1.0})
     with pytest.raises(ValueError, match=f"^{line}$"):
-        from_flat("parity", {**options, name: value})
+        from_flat(EXPERIMENTS["parity"], {**options, name: value})
 
 
 def test_files_of_a_config_are_a_list_of_strings() -> None:
     options = {
-        **flat(EXPERIMENTS["translation"]["smoke"]),
+        **flat(EXPERIMENTS["translation"].presets["smoke"]),
         "train": ["a"],
         "valid": ["b"],
         "test": ["c"],
     }
-    assert from_flat("translation", options).train == ("a",)  # type: ignore[union-attr]
+    assert from_flat(EXPERIMENTS["translation"], options).train == ("a",)  # type: ignore[union-attr]
     for wrong in ("abc", [1], [["a"]]):
         with pytest.raises(ValueError, match="train: expected a list of which each is a string, got"):
-            from_flat("translation", {**options, "train": wrong})
+            from_flat(EXPERIMENTS["translation"], {**options, "train": wrong})
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_expected_failures_take_one_line(
     def fail(options: object) -> None:
         raise error
 
-    monkeypatch.setattr(overview, "overview", fail)
+    monkeypatch.setattr(overview, "list_all", fail)
     assert (found := gridlstm("list"))[:2] == (code, "")
     assert re.fullmatch(f"gridlstm list: {line}\n", found[2]), found[2]
     monkeypatch.setenv("GRIDLSTM_DEBUG", "1")
@@ -228,7 +228,7 @@ def test_a_fault_of_the_program_is_shown_whole(
     def fail(options: object) -> None:
         raise OwnError("odd\x1b[31m")
 
-    monkeypatch.setattr(overview, "overview", fail)
+    monkeypatch.setattr(overview, "list_all", fail)
     code, _, errors = gridlstm("list")
     assert code == 1
     assert errors.startswith("Traceback")

@@ -9,22 +9,23 @@ import matplotlib.image
 import numpy as np
 import pytest
 import torch
-from gridlstm.experiments.options import flat, from_flat
 from PIL import Image
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
-from gridlstm.commands.options import Run, Train
+from gridlstm.commands.options import RunOptions, Train
 from gridlstm.commands.train import run as train
 from gridlstm.experiments.images.activations import most_varied
 from gridlstm.experiments.images.digits import draw_confusion, draw_mistakes
 from gridlstm.experiments.images.mistakes import count_confusions
-from gridlstm.experiments.images.options import IMAGES, Images
+from gridlstm.experiments.images.options import PRESETS, ImageOptions
 from gridlstm.experiments.images.problem import ImageProblem, as_input, classify, make_network
+from gridlstm.experiments.record import EvalOptions
+from gridlstm.experiments.registry import EXPERIMENTS, flat, from_flat
 from gridlstm.models.image_grid import ImageGridLSTM
 from gridlstm.training.settings import Training
 
-SMOKE = IMAGES["smoke"]
+SMOKE = PRESETS["smoke"]
 NETWORKS = {
     "untied-grid": SMOKE,
     "tied-grid": replace(SMOKE, network="tied-grid"),
@@ -74,7 +75,7 @@ def test_networks_are_what_they_are_called() -> None:
 
 
 def test_the_presets_of_the_paper() -> None:
-    paper = IMAGES["paper"]
+    paper = PRESETS["paper"]
     assert (paper.dataset, paper.network, paper.layers, paper.hidden) == (
         "mnist",
         "untied-grid",
@@ -86,19 +87,19 @@ def test_the_presets_of_the_paper() -> None:
     assert (training.batch, training.optimizer, training.rate, training.schedule) == (
         128, "adam", 1e-3, "constant",
     )  # fmt: skip
-    assert Images(network="untied-relu-grid", patch=3, relu=2048).side == 27
-    assert all(preset.dataset == "sample" for preset in (IMAGES["smoke"], IMAGES["small"]))
+    assert ImageOptions(network="untied-relu-grid", patch=3, relu=2048).side == 27
+    assert all(preset.dataset == "sample" for preset in (PRESETS["smoke"], PRESETS["small"]))
 
 
 def test_images_are_cropped_and_divided() -> None:
     image = np.random.default_rng(0).integers(0, 256, (2, 28, 28)).astype(np.uint8)
-    whole, cut = as_input(image, Images()), as_input(image, Images(patch=3))
+    whole, cut = as_input(image, ImageOptions()), as_input(image, ImageOptions(patch=3))
     assert (whole.shape, cut.shape) == ((2, 1, 28, 28), (2, 1, 27, 27))
     assert cut.dtype == torch.float32
     np.testing.assert_allclose(cut[1, 0], image[1, :27, :27] / 255, rtol=1e-6)
-    narrow = as_input(image, Images(patch=9))
+    narrow = as_input(image, ImageOptions(patch=9))
     torch.testing.assert_close(narrow, cut)
-    middle = as_input(image, Images(patch=12))
+    middle = as_input(image, ImageOptions(patch=12))
     np.testing.assert_allclose(middle[0, 0], image[0, 2:26, 2:26] / 255, rtol=1e-6)
 
 
@@ -147,7 +148,7 @@ def test_errors_are_counted() -> None:
     sums = test.images.reshape(500, -1).sum(1, dtype=np.int64)
     double = sum(int((sums[7:] == own).sum()) for own in sums[:7])
     assert double == 0, "the oracle tells images apart"
-    found = problem.test(oracle, None, 1)
+    found = problem.test(oracle, None, EvalOptions())
     answers = _answers(oracle, test.images)
     wrong = [k for k in range(500) if answers[k] != test.labels[k]]
     assert (found["samples"], found["wrong"], found["error"]) == (500, len(wrong), len(wrong) / 500)
@@ -160,12 +161,10 @@ def test_errors_are_counted() -> None:
     counts = np.zeros((10, 10), int)
     np.add.at(counts, (test.labels, answers), 1)
     assert found["confusion"] == counts.tolist()
-    few = problem.test(oracle, 7, 1)
+    few = problem.test(oracle, 7, EvalOptions())
     assert (few["samples"], few["wrong"], few["error"], len(few["mistakes"])) == (7, 7, 1.0, 7)
     exact = Oracle(as_input(valid.images, SMOKE), valid.labels, 0)
     assert problem.evaluate(exact, 1)["error"] < 0.05
-    with pytest.raises(ValueError, match="streams: expected 1 for images, got 2"):
-        problem.test(oracle, None, 2)
     probabilities = classify(oracle, test.images[:300], SMOKE)
     np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-5)
 
@@ -210,7 +209,7 @@ def test_the_neurons_that_vary_most() -> None:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has learnt a little."""
     path = tmp_path_factory.mktemp("images") / "run"
-    train(Train(SMOKE, Run(out=path)))
+    train(Train(SMOKE, RunOptions(out=path)))
     return path
 
 
@@ -238,7 +237,7 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
     assert len(written["mistakes"]) == min(found["wrong"], 200)
     assert abs(found["error"] - summary["best"]["error"]) < 0.2
     for kind in ("curve", "confusion", "mistakes", "activations"):
-        code, output, _ = gridlstm("plot", trained, "--kind", kind, "--out", tmp_path / kind)
+        code, output, _ = gridlstm("plot", kind, trained, "--out", tmp_path / kind)
         assert code == 0
         pixels = matplotlib.image.imread(tmp_path / f"{kind}.png")
         assert float(np.std(pixels)) > 0.01
@@ -260,7 +259,7 @@ def test_classify(gridlstm, tmp_path: Path, trained: Path) -> None:
 
 
 def test_activations_of_any_image(gridlstm, tmp_path: Path, trained: Path) -> None:
-    plot = ("plot", trained, "--kind", "activations", "--out", tmp_path / "a")
+    plot = ("plot", "activations", trained, "--out", tmp_path / "a")
     made = []
     for given in (3, 4, picture(tmp_path, 3)[0]):
         assert gridlstm(*plot, "--input", given)[0] == 0
@@ -307,11 +306,14 @@ def test_one_line_says_what_is_wrong(gridlstm, tmp_path: Path, trained: Path) ->
         (("classify",), "IMAGE: expected at least one picture, got none"),
         (("classify", tmp_path, good), "not a run directory (no config.json)"),
         (("classify", other, good), "parity: expected a run of images, got one of parity"),
-        (("plot", other, "--kind", "confusion"), "expected a run of images, got one of parity"),
-        (("plot", trained, trained, "--kind", "mistakes"), "--kind mistakes: expected one run, got 2"),
-        (("plot", trained, other), "expected runs with one measure, got accuracy, error"),
-        (("plot", trained, "--kind", "depth"), "expected runs with an accuracy"),
-        (("eval", trained, "--streams", 2), "streams: expected 1 for images, got 2"),
+        (("plot", "confusion", other), "expected a run of images, got one of parity"),
+        (("plot", "mistakes", trained, trained), f"unexpected argument {trained}"),
+        (("plot", "curve", trained, other), "expected runs with one measure, got accuracy, error"),
+        (("plot", "depth", trained), "expected runs with an accuracy"),
+        (
+            ("eval", trained, "--streams", 2),
+            "--streams: expected a run of characters, got one of images",
+        ),
         ((*smoke, "--patch", 29), "patch: expected at least 1 and at most 28, got 29"),
         ((*smoke, "--patch", 0), "patch: expected at least 1 and at most 28, got 0"),
         ((*smoke, "--shift", 28), "shift: expected at least 0 and below 28, got 28"),
@@ -375,7 +377,7 @@ def test_pictures_need_no_data_set(
     monkeypatch.setenv("GRIDLSTM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # Nobody is there.
     assert gridlstm("classify", run, path)[1] == gridlstm("classify", trained, path)[1] != ""
-    plot = ("plot", run, "--kind", "activations", "--out", tmp_path / "a", "--input")
+    plot = ("plot", "activations", run, "--out", tmp_path / "a", "--input")
     assert gridlstm(*plot, path)[0] == 0
     code, _, errors = gridlstm(*plot, 0)
     assert (code, "train-images-idx3-ubyte: not found" in errors) == (2, True)
@@ -385,7 +387,7 @@ def test_show(gridlstm) -> None:
     code, output, _ = gridlstm("train", "images", "--show", 2)
     lines = output.split("\n")[:-1]
     assert (code, len(lines)) == (0, 2 * 29)
-    labels = ImageProblem(IMAGES["small"], None)._draw(0, 2).labels
+    labels = ImageProblem(PRESETS["small"], None)._draw(0, 2).labels
     assert [lines[0], lines[29]] == [str(label) for label in labels]
     assert any("@" in line for line in lines[1:29])
 
@@ -421,5 +423,5 @@ def test_bfloat16_and_retraining(gridlstm, tmp_path: Path) -> None:
 
 
 def test_options_survive_the_run_directory() -> None:
-    for experiment in (*IMAGES.values(), Images(forget_bias=2.0, training=Training(seed=3))):
-        assert from_flat("images", json.loads(json.dumps(flat(experiment)))) == experiment
+    for experiment in (*PRESETS.values(), ImageOptions(forget_bias=2.0, training=Training(seed=3))):
+        assert from_flat(EXPERIMENTS["images"], json.loads(json.dumps(flat(experiment)))) == experiment

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from gridlstm.experiments.options import from_flat
 from safetensors.torch import load_file
 from torch import nn
 
@@ -21,8 +20,9 @@ from gridlstm import (
     State,
 )
 from gridlstm.experiments.images.data import Digits
-from gridlstm.experiments.images.options import IMAGES
+from gridlstm.experiments.images.options import PRESETS
 from gridlstm.experiments.images.problem import as_input, classify, make_network
+from gridlstm.experiments.registry import EXPERIMENTS, from_flat
 from gridlstm.models.image_network import CORNERS, ImageNetwork
 from gridlstm.training.weights import load_weights
 
@@ -252,7 +252,7 @@ def test_the_network_that_comes_with_the_package_loads() -> None:
     """With its classifier, and as a backbone without."""
     place = Path(str(files("gridlstm"))) / "embedded" / "images"
     options = json.loads((place / "config.json").read_text())["options"]
-    experiment = from_flat("images", options)
+    experiment = from_flat(EXPERIMENTS["images"], options)
     network = make_network(experiment)
     load_weights(network, place / "model.safetensors")
     images, labels = Digits.sample().test.part(None, 200)
@@ -266,13 +266,13 @@ def test_the_network_that_comes_with_the_package_loads() -> None:
     torch.testing.assert_close(backbone(given), network.features(given))
 
 
-@pytest.mark.parametrize("preset", IMAGES)
+@pytest.mark.parametrize("preset", PRESETS)
 def test_presets_say_how_large_their_classifier_is(preset: str) -> None:
     with torch.device("meta"):
-        network = make_network(IMAGES[preset])
+        network = make_network(PRESETS[preset])
     assert (
         network.relu.out_features
-        == IMAGES[preset].relu
+        == PRESETS[preset].relu
         == {"smoke": 32, "small": 256, "laptop": 512, "paper": 4096}[preset]
     )
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from gridlstm.experiments.options import EXPERIMENTS
-from gridlstm.experiments.problems import make_problem
 from torch import nn
 
 from gridlstm import Dim, GridLSTM
+from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.training.muon import Muon, orthogonalise
 from gridlstm.training.settings import Training
 from gridlstm.training.trainer import make_optimizer
@@ -92,7 +91,8 @@ WORDS = ["model.scores.weight", "model.source.weight", "model.target.weight"]
 def test_matrices_that_read_or_write_data_are_adams(
     experiment: str, options: dict[str, Any], adams: list[str]
 ) -> None:
-    problem = make_problem(replace(EXPERIMENTS[experiment]["smoke"], **options))
+    record = EXPERIMENTS[experiment]
+    problem = record.make_problem(replace(record.presets["smoke"], **options))
     network = problem.network()
     optimizer = Muon(network, outer=problem.outer)
     matrices = {id(p) for p in optimizer.param_groups[0]["params"]}

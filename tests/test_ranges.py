@@ -5,9 +5,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from gridlstm.experiments.options import EXPERIMENTS
 
 from gridlstm import DeepGridLSTM, GridLSTM, Highway, MultidimensionalLSTM, Reencoder, StackedLSTM
+from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.ranges import check_number
 from gridlstm.training.settings import Training
 
@@ -28,11 +28,11 @@ def test_settings_of_training_are_finite(name: str, value: float) -> None:
 @pytest.mark.parametrize("value", NOT_FINITE)
 @pytest.mark.parametrize(
     ("experiment", "name"),
-    [(key, name) for key in EXPERIMENTS for name in float_fields(type(EXPERIMENTS[key]["paper"]))],
+    [(key, name) for key in EXPERIMENTS for name in float_fields(EXPERIMENTS[key].options)],
 )
 def test_options_of_experiments_are_finite(experiment: str, name: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"^{name}: expected a finite number, got {value}$"):
-        replace(EXPERIMENTS[experiment]["paper"], **{name: value})
+        replace(EXPERIMENTS[experiment].presets["paper"], **{name: value})
 
 
 def test_the_options_that_are_checked_are_there() -> None:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from gridlstm.experiments.options import EXPERIMENTS, flat, from_flat
 
+from gridlstm.experiments.registry import EXPERIMENTS, flat, from_flat
 from gridlstm.training.rundir import RunDir, RunError
 
 CONFIG = {"experiment": "parity", "options": {"layers": 3, "samples": 100, "schedule": "constant"}}
@@ -233,19 +233,19 @@ def test_files_of_another_shape_are_named_in_one_line(tmp_path: Path, name: str,
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_options_survive_being_written_down(name: str) -> None:
-    for experiment in EXPERIMENTS[name].values():
+    for experiment in EXPERIMENTS[name].presets.values():
         assert from_flat(name, json.loads(json.dumps(flat(experiment)))) == experiment
 
 
 def test_foreign_options_are_refused() -> None:
-    options = flat(EXPERIMENTS["parity"]["smoke"])
+    options = flat(EXPERIMENTS["parity"].presets["smoke"])
     with pytest.raises(ValueError, match=r"experiment: expected one of memorization, .*, got 'chess'"):
-        from_flat("chess", options)
+        from_flat(EXPERIMENTS["chess"], options)
     with pytest.raises(ValueError, match="expected those of parity, got others: depth"):
-        from_flat("parity", {**options, "depth": 3})
+        from_flat(EXPERIMENTS["parity"], {**options, "depth": 3})
     older = {k: v for k, v in options.items() if k != "start"}
-    assert from_flat("parity", older) == from_flat("parity", options)
+    assert from_flat(EXPERIMENTS["parity"], older) == from_flat(EXPERIMENTS["parity"], options)
     with pytest.raises(ValueError, match="bits: expected a task of at least 81 different samples, got"):
-        from_flat("parity", {**options, "bits": 2})
+        from_flat(EXPERIMENTS["parity"], {**options, "bits": 2})
     with pytest.raises(ValueError, match="layers: expected at least 1, got 0"):
-        from_flat("parity", {**options, "layers": 0})
+        from_flat(EXPERIMENTS["parity"], {**options, "layers": 0})

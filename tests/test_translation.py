@@ -11,24 +11,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from gridlstm.experiments.options import EXPERIMENTS, Translation, flat, from_flat
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
 from gridlstm import AttentionTranslator, Reencoder
-from gridlstm.commands import translation as command
-from gridlstm.commands.options import Plot
 from gridlstm.data.files import DataError
 from gridlstm.experiments import translation
-from gridlstm.experiments.trained import expect, open_run
-from gridlstm.experiments.translation.alignment import draw_alignment
+from gridlstm.experiments.registry import EXPERIMENTS, flat, from_flat
+from gridlstm.experiments.trained import open_run, options_of
+from gridlstm.experiments.translation import TRANSLATION
+from gridlstm.experiments.translation import commands as command
+from gridlstm.experiments.translation.alignment import draw_alignment, draw_sentences
 from gridlstm.experiments.translation.bleu import bleu
-from gridlstm.experiments.translation.commands import load_translator
 from gridlstm.experiments.translation.data import Parallel
+from gridlstm.experiments.translation.options import TranslationEval, TranslationOptions
 from gridlstm.experiments.translation.problem import TranslationProblem, measure
 from gridlstm.experiments.translation.text_translator import (
     TextTranslator,
-    join_up,
+    load_translator,
     make_model,
     read_languages,
 )
@@ -45,11 +45,11 @@ TABLE = "".join(
 )
 
 
-def small(folder: Path, network: str = "reencoder", **changed: object) -> Translation:
+def small(folder: Path, network: str = "reencoder", **changed: object) -> TranslationOptions:
     (folder / "t.tsv").write_text(TABLE)
     files = (str(folder / "t.tsv"),)
     layers = 1 if network == "attention" else 2
-    chosen = Translation(
+    chosen = TranslationOptions(
         train=files, valid=files, test=files, source="de", network=network, layers=layers,  # type: ignore[arg-type]
         hidden=8, dropout=0.0, beam=2, training=Training(batch=4, samples=40, evaluate_every=20),
     )  # fmt: skip
@@ -143,7 +143,7 @@ def test_a_small_language_is_learnt(tmp_path: Path, network: str) -> None:
         optimizer.step()
     model.eval()
     assert problem.evaluate(model, 1)["perplexity"] < 1.3
-    found = problem.test(model, None, 1)["translations"]
+    found = problem.test(model, None, TranslationEval())["translations"]
     assert found[0] == {
         "source": "der Hund .", "translation": "The dog.", "references": ("the dog .",)
     }  # fmt: skip
@@ -195,9 +195,11 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None:
     both = json.loads(output)
     assert (code, both["beam"]) == (0, 2)
     members = [load_translator(RunDir(path)) for path in (trained, other)]
-    problem = TranslationProblem(EXPERIMENTS["translation"]["smoke"], None)  # type: ignore[arg-type]
+    problem = TranslationProblem(EXPERIMENTS["translation"].presets["smoke"], None)  # type: ignore[arg-type]
     pairs = problem._encoded(problem.text.test[:6])
-    assert both["perplexity"] == pytest.approx(measure(join_up(members), pairs)["perplexity"], rel=1e-4)
+    assert both["perplexity"] == pytest.approx(
+        measure(make_ensemble(members), pairs)["perplexity"], rel=1e-4
+    )
     assert found["perplexity"] == pytest.approx(measure(members[0], pairs)["perplexity"], rel=1e-4)
     assert json.loads((trained / "ensemble.json").read_text())["ensemble"] == ["other"]
 
@@ -237,7 +239,7 @@ def test_a_translator_comes_with_the_package(gridlstm, translate) -> None:
     """It is small, needs no words of Chinese, and was measured with the weights that it ships with."""
     run = open_run(None, "translation")
     assert run.model.stat().st_size < 7_000_000
-    experiment = expect(run, Translation)
+    experiment = options_of(run, TRANSLATION)
     assert (experiment.network, experiment.chinese) == ("reencoder", "characters")
     sentences = "我想喝水。\n\n他不喜欢吃鱼。\n"
     code, output, _ = translate(sentences.encode())
@@ -306,7 +308,7 @@ def test_a_closed_input_is_refused(gridlstm, trained: Path, monkeypatch: pytest.
 
 def test_translating_stops_with_its_reader(tmp_path: Path, trained: Path) -> None:
     """Before the second chunk of lines is written, nobody reads any more."""
-    (tmp_path / "in").write_text("你好。\n" * 2 * command.TOGETHER)
+    (tmp_path / "in").write_text("你好。\n" * 2 * command.LINES_AT_ONCE)
     launch = [sys.executable, "-m", "gridlstm", "translate", str(trained), "--beam", "1"]
     with (tmp_path / "in").open("rb") as lines:
         writer = subprocess.Popen(
@@ -350,7 +352,7 @@ def test_runs_that_cannot_translate(gridlstm, translate, tmp_path: Path, trained
     message = "expected a run of translation, got one of parity"
     assert message in translate(b"", parity)[2]
     assert message in gridlstm("eval", parity, "--beam", 2)[2]
-    assert message in gridlstm("plot", parity, "--kind", "alignment", "--source", "x")[2]
+    assert message in gridlstm("plot", "alignment", parity, "--source", "x")[2]
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "config.json").write_text((trained / "config.json").read_text())
     assert "expected a trained network, got no checkpoint yet" in translate(b"", tmp_path / "new")[2]
@@ -366,12 +368,12 @@ def test_languages_that_differ_make_no_ensemble(tmp_path: Path) -> None:
     ]
     same, other = (problem.network() for problem in problems)
     with pytest.raises(ValueError, match="run 3: expected the languages and words of the first, got"):
-        join_up([same, same, other])
+        make_ensemble([same, same, other])
 
 
 def test_languages_are_kept_with_the_weights(tmp_path: Path, trained: Path) -> None:
     problem = TranslationProblem(small(tmp_path), None)
-    network = make_model(problem.experiment, problem.source, problem.target)
+    network = make_model(problem.options, problem.source, problem.target)
     assert read_languages(bytes(network.languages.tolist())) == (problem.source, problem.target)
     with pytest.raises(DataError, match="languages: expected two with their words"):
         read_languages(bytes(3))
@@ -379,20 +381,18 @@ def test_languages_are_kept_with_the_weights(tmp_path: Path, trained: Path) -> N
 
 
 def test_alignment(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None:
-    plot = ("plot", trained, "--kind", "alignment", "--out", tmp_path / "a")
+    plot = ("plot", "alignment", trained, "--out", tmp_path / "a")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert gridlstm(*plot, "--source", "你好，汤姆。", "--target", "Hello, Tom.")[0] == 0
     assert (tmp_path / "a.png").stat().st_size > 3000
     assert gridlstm(*plot, "--source", "你好。")[0] == 0  # With its own translation.
-    assert (
-        gridlstm("plot", other, "--kind", "alignment", "--source", "你好。", "--target", "Hi.")[0] == 0
-    )
+    assert gridlstm("plot", "alignment", other, "--source", "你好。", "--target", "Hi.")[0] == 0
     for wrong in ([], ["--source", " "]):
         code, _, errors = gridlstm(*plot, *wrong)
         assert (code, "--source: expected a sentence, got" in errors) == (2, True)
     code, _, errors = gridlstm(*plot[:2], other, *plot[2:], "--source", "你")
-    assert (code, "--kind alignment: expected one run, got 2" in errors) == (2, True)
+    assert (code, "unexpected argument" in errors) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -404,12 +404,10 @@ def test_alignment(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None
     ],
 )
 def test_a_picture_says_what_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, network: str, layers: int, titles: list[str]
+    tmp_path: Path, network: str, layers: int, titles: list[str]
 ) -> None:
     model = TranslationProblem(small(tmp_path, network, layers=layers), None).network().eval()
-    monkeypatch.setattr(command, "load_translator", lambda run: model)
-    asked = Plot((tmp_path,), "alignment", source="der Hund .", target="the dog .")
-    figure = command.alignment(RunDir(tmp_path), asked)
+    figure = draw_sentences(model, "der Hund .", "the dog .")
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == titles
 
 
@@ -509,10 +507,10 @@ def test_bfloat16(tmp_path: Path, network: str) -> None:
 
 
 def test_presets() -> None:
-    paper = EXPERIMENTS["translation"]["paper"]
-    assert isinstance(paper, Translation)
+    paper = EXPERIMENTS["translation"].presets["paper"]
+    assert isinstance(paper, TranslationOptions)
     assert (paper.hidden, paper.layers, paper.dropout, paper.beam) == (450, 2, 0.5, 20)
     assert (paper.training.optimizer, paper.training.rate) == ("adam", 1e-3)
-    for chosen in EXPERIMENTS["translation"].values():
-        again = from_flat("translation", json.loads(json.dumps(flat(chosen))))
+    for chosen in EXPERIMENTS["translation"].presets.values():
+        again = from_flat(EXPERIMENTS["translation"], json.loads(json.dumps(flat(chosen))))
         assert again == chosen

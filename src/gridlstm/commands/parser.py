@@ -163,7 +163,9 @@ def _explain(event: events.ParseErrorEvent, kind: Any, arguments: Sequence[str])
     if isinstance(event, events.BadValue):
         return f"{_name(event.argument)}: expected a value, got none"
     if isinstance(event, events.MissingArgs):
-        return f"{_name(event.missing_arguments[0].arg)}: expected a value, got none"
+        argument = event.missing_arguments[0].arg
+        about = (argument.field.helptext or "a value").partition(".")[0]
+        return f"{_name(argument)}: expected {about[0].lower()}{about[1:]}, got none"
     if isinstance(event, events.InstantiationFailure):
         if event.argument is None:  # A check of our own, which names the option.
             return event.message

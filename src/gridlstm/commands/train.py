@@ -20,7 +20,7 @@ from gridlstm.engines.native import kernel_name
 from gridlstm.errors import shown
 from gridlstm.experiments.memory import check_memory
 from gridlstm.experiments.record import Experiment
-from gridlstm.experiments.registry import EXPERIMENTS, flat, from_flat
+from gridlstm.experiments.registry import experiment_of, flat, from_flat
 from gridlstm.pipes import lasting_output
 from gridlstm.training.problem import Problem
 from gridlstm.training.processes import Processes
@@ -43,7 +43,7 @@ def run(options: Train[Any]) -> None:
         SystemExit: 128 plus its number if a signal stops it.
     """
     settings, asked = options.experiment, options.run
-    experiment = next(e for e in EXPERIMENTS.values() if e.options is type(settings))
+    experiment = experiment_of(settings)
     if asked.preset not in experiment.presets:
         expected = ", ".join(experiment.presets)
         raise ValueError(f"preset: expected one of {expected}, got {asked.preset}")

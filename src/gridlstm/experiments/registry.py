@@ -14,7 +14,7 @@ from gridlstm.experiments.record import Experiment, OptionsType
 from gridlstm.experiments.translation import TRANSLATION
 from gridlstm.training.settings import Training
 
-__all__ = ["EXPERIMENTS", "find_experiment", "flat", "from_flat"]
+__all__ = ["EXPERIMENTS", "experiment_of", "find_experiment", "flat", "from_flat"]
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
     experiment.name: experiment
@@ -31,6 +31,11 @@ def find_experiment(name: object) -> Experiment[Any]:
     if not isinstance(name, str) or name not in EXPERIMENTS:
         raise ValueError(f"experiment: expected one of {', '.join(EXPERIMENTS)}, got {shortened(name)}")
     return EXPERIMENTS[name]
+
+
+def experiment_of(options: Any) -> Experiment[Any]:
+    """The experiment that options belong to."""
+    return next(e for e in EXPERIMENTS.values() if isinstance(options, e.options))
 
 
 def flat(options: Any) -> dict[str, Any]:

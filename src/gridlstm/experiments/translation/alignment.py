@@ -11,13 +11,13 @@ from matplotlib.font_manager import FontProperties, findfont, fontManager, get_f
 from numpy.typing import NDArray
 
 from gridlstm.experiments.translation.options import AlignmentOptions
-from gridlstm.experiments.translation.text_translator import Language, load_translator
+from gridlstm.experiments.translation.text_translator import Language, TextTranslator, load_translator
 from gridlstm.experiments.translation.vocabulary import BEGIN
 from gridlstm.figures.save import write_figure
 from gridlstm.models.attention import AttentionTranslator
 from gridlstm.training.rundir import RunDir
 
-__all__ = ["draw_alignment", "plot"]
+__all__ = ["draw_alignment", "draw_sentences", "plot"]
 
 _log = logging.getLogger("gridlstm")
 
@@ -30,18 +30,31 @@ def plot(options: AlignmentOptions) -> None:
         ValueError: if a sentence is missing or empty.
     """
     translator = load_translator(RunDir.open(options.run))
-    source = _words("source", options.source, translator.source)
-    numbers = translator.source.vocabulary.encode(source)
-    sentence = options.target
-    if sentence is None:
-        ((_, sentence),) = translator.translate([numbers])
-    target = _words("target", sentence, translator.target)
-    read = torch.tensor([[BEGIN, *translator.target.vocabulary.encode(target)]])
+    write_figure(draw_sentences(translator, options.source, options.target), options)
+
+
+def draw_sentences(translator: TextTranslator, source: str | None, target: str | None) -> Figure:
+    """A figure of how a translator relates two sentences.
+
+    Args:
+        translator: which one.
+        source: the sentence.
+        target: its translation. Default: that of the translator.
+
+    Raises:
+        ValueError: if a sentence is missing or empty.
+    """
+    source_words = _words("source", source, translator.source)
+    numbers = translator.source.vocabulary.encode(source_words)
+    if target is None:
+        ((_, target),) = translator.translate([numbers])
+    target_words = _words("target", target, translator.target)
+    read = torch.tensor([[BEGIN, *translator.target.vocabulary.encode(target_words)]])
     maps = translator.model.align(torch.tensor([numbers]), read)[:, 0]
     titles = [f"layer {number}" for number in range(1, len(maps) + 1)]
     if isinstance(translator.model, AttentionTranslator):
         titles = ["attention"]
-    write_figure(draw_alignment(maps.numpy(), titles, source, [*target, "(end)"]), options)
+    return draw_alignment(maps.numpy(), titles, source_words, [*target_words, "(end)"])
 
 
 def _words(name: str, sentence: str | None, language: Language) -> list[str]:

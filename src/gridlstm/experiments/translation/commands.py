@@ -11,7 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from gridlstm.experiments.trained import open_run
 from gridlstm.experiments.translation.options import TranslateOptions
-from gridlstm.experiments.translation.text_translator import Language, load_ensemble, load_translator
+from gridlstm.experiments.translation.text_translator import Language, load_translator, make_ensemble
 
 __all__ = ["translate_lines"]
 
@@ -32,8 +32,8 @@ def translate_lines(options: TranslateOptions) -> None:
         torch.set_num_threads(options.threads)
     if sys.stdin is None:
         raise ValueError("standard input: expected one sentence per line, but it is closed")
-    first = load_translator(open_run(next(iter(options.runs), None), "translation"))
-    translator = load_ensemble(first, options.runs[1:])
+    runs = [open_run(path, "translation") for path in options.runs or (None,)]
+    translator = make_ensemble([load_translator(run) for run in runs])
     lines, out, console = sys.stdin.buffer, sys.stdout.buffer, Console(stderr=True)
     typed = sys.stdin.isatty()
     if typed:

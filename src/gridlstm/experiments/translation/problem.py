@@ -20,12 +20,14 @@ from gridlstm.experiments.translation.options import TranslationEval, Translatio
 from gridlstm.experiments.translation.text_translator import (
     Language,
     TextTranslator,
-    load_ensemble,
+    load_translator,
+    make_ensemble,
     make_model,
 )
 from gridlstm.experiments.translation.tokens import make_tokeniser
 from gridlstm.experiments.translation.vocabulary import PADDING, UNKNOWN, Vocabulary
 from gridlstm.training.problem import Measures
+from gridlstm.training.rundir import RunDir
 
 __all__ = ["TranslationProblem", "measure"]
 
@@ -133,7 +135,8 @@ class TranslationProblem:
         BLEU is that of beam search, against the main reference and against all of them.
         """
         assert isinstance(network, TextTranslator), "the network of this problem"
-        network = load_ensemble(network, options.ensemble)
+        others = (load_translator(RunDir.open(path)) for path in options.ensemble)
+        network = make_ensemble([network, *others])
         chosen, beam = self.text.test[:samples], options.beam or self.options.beam
         pairs = self._encoded(chosen)
         measures = measure(network, pairs)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -24,8 +23,8 @@ from gridlstm.training.rundir import RunDir
 __all__ = [
     "Language",
     "TextTranslator",
-    "load_ensemble",
     "load_translator",
+    "make_ensemble",
     "make_model",
     "read_languages",
 ]
@@ -136,14 +135,13 @@ def load_translator(run: RunDir) -> TextTranslator:
     return weights.load_into(lambda: make_model(options, *languages))
 
 
-def load_ensemble(first: TextTranslator, runs: Sequence[Path]) -> TextTranslator:
-    """A translator and those of further runs as one, with averaged probabilities (section 4.4).
+def make_ensemble(translators: Sequence[TextTranslator]) -> TextTranslator:
+    """Translators as one, with averaged probabilities (section 4.4).
 
     Raises:
-        RunError: if a run is not one of translation.
         ValueError: if they do not have the same languages, tokenised the same way, and the same words.
     """
-    translators = [first, *(load_translator(RunDir.open(path)) for path in runs)]
+    first = translators[0]
     for number, translator in enumerate(translators[1:], 2):
         if not torch.equal(first.languages, translator.languages):
             raise ValueError(f"run {number}: expected the languages and words of the first, got others")
