@@ -209,7 +209,7 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
     assert (found["characters"], found["streams"]) == (5000, 10)
     assert abs(found["bits"] - summary["best"]["bits"]) < 0.5
 
-    assert gridlstm("plot", trained, "--out", tmp_path / "curve")[0] == 0
+    assert gridlstm("plot", "curve", trained, "--out", tmp_path / "curve")[0] == 0
     assert (tmp_path / "curve.png").stat().st_size > 1000
     code, _, errors = gridlstm("plot", "depth", trained)
     assert (code, "expected runs with an accuracy" in errors) == (2, True)

@@ -207,7 +207,7 @@ def command(rng: random.Random, run: Path, kind: str, text: Path) -> list[object
         ["train", kind, "--out", run, "--resume", "--samples", 32],
     ]
     if rng.random() < 0.15:
-        commands = [["plot", run, "--out", run.parent / "figure"]]
+        commands = [["plot", "curve", run, "--out", run.parent / "figure"]]
     elif kind == "characters":
         commands += [["generate", run, "--length", 10], ["score", run, text]]
     return rng.choice(commands)
@@ -228,7 +228,10 @@ def test_no_file_of_a_run_gets_past_the_door(
     before = signal.signal(signal.SIGALRM, too_long)
     text, failed, codes = runs["characters"].parent / "text.txt", [], {0: 0, 1: 0, 2: 0}
     for kind, run in runs.items():  # Whatever is imported is there before memory is measured.
-        for words in (["eval", run, "--samples", 20], ["plot", run, "--out", tmp_path / "figure"]):
+        for words in (
+            ["eval", run, "--samples", 20],
+            ["plot", "curve", run, "--out", tmp_path / "figure"],
+        ):
             assert gridlstm(*words)[0] == 0, kind
     allowed = peak() + MEMORY
     for number in range(FIRST, FIRST + CASES):

@@ -312,7 +312,7 @@ def test_one_line_says_what_is_wrong(gridlstm, tmp_path: Path, trained: Path) ->
         (("plot", "depth", trained), "expected runs with an accuracy"),
         (
             ("eval", trained, "--streams", 2),
-            "--streams: expected a run of characters, got one of images",
+            "expected a run of characters, got one of images",
         ),
         ((*smoke, "--patch", 29), "patch: expected at least 1 and at most 28, got 29"),
         ((*smoke, "--patch", 0), "patch: expected at least 1 and at most 28, got 0"),

@@ -173,6 +173,6 @@ def test_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    from gridlstm.data import images
+    from gridlstm.experiments.images import data as images
 
     assert done.stdout.split() == list(images._SAMPLE.values())

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gridlstm.data import parallel
+from gridlstm import data
 from gridlstm.data.files import DataError, Source
+from gridlstm.experiments.translation import data as parallel
 from gridlstm.experiments.translation.data import Buckets, Pair, Parallel, make_batch, read_pairs
 from gridlstm.experiments.translation.tokens import make_tokeniser
 from gridlstm.experiments.translation.vocabulary import BEGIN, END, UNKNOWN, Vocabulary
@@ -75,7 +76,7 @@ def test_tatoeba_comes_with_the_package() -> None:
     assert all(len(pair.references) == 1 for pair in text.train)
     seen = {pair.source for pair in text.train}
     assert not any(pair.source in seen for pair in text.valid + text.test)
-    notice = (Path(parallel.__file__).with_name("embedded") / "NOTICE").read_text()
+    notice = (Path(data.__file__).with_name("embedded") / "NOTICE").read_text()
     assert "Creative Commons Attribution 2.0 France" in notice
     sums = text.sha256()
     assert len({*sums.values()}) == 3

@@ -16,11 +16,11 @@ from torch.nn import functional as F
 
 from gridlstm import AttentionTranslator, Reencoder
 from gridlstm.data.files import DataError
-from gridlstm.experiments import translation
 from gridlstm.experiments.registry import EXPERIMENTS, flat, from_flat
 from gridlstm.experiments.trained import open_run, options_of
-from gridlstm.experiments.translation import TRANSLATION
+from gridlstm.experiments.translation import TRANSLATION, alignment
 from gridlstm.experiments.translation import commands as command
+from gridlstm.experiments.translation import problem as translation
 from gridlstm.experiments.translation.alignment import draw_alignment, draw_sentences
 from gridlstm.experiments.translation.bleu import bleu
 from gridlstm.experiments.translation.data import Parallel
@@ -29,11 +29,11 @@ from gridlstm.experiments.translation.problem import TranslationProblem, measure
 from gridlstm.experiments.translation.text_translator import (
     TextTranslator,
     load_translator,
+    make_ensemble,
     make_model,
     read_languages,
 )
 from gridlstm.experiments.translation.vocabulary import BEGIN, END, MARKS, UNKNOWN
-from gridlstm.figures import alignment
 from gridlstm.training.rundir import RunDir
 from gridlstm.training.settings import Training
 
@@ -203,7 +203,7 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None:
     assert found["perplexity"] == pytest.approx(measure(members[0], pairs)["perplexity"], rel=1e-4)
     assert json.loads((trained / "ensemble.json").read_text())["ensemble"] == ["other"]
 
-    assert gridlstm("plot", trained, "--out", tmp_path / "curve")[0] == 0
+    assert gridlstm("plot", "curve", trained, "--out", tmp_path / "curve")[0] == 0
     assert "perplexity" in (tmp_path / "curve.svg").read_text() or (tmp_path / "curve.png").exists()
     assert "perplexity" in gridlstm("list", "--folder", trained.parent)[1]
     assert gridlstm("collect", trained, "--out", tmp_path / "kept.json")[0] == 0

@@ -89,7 +89,7 @@ def _parse_options(
     name: str,
     kind: Any,
     arguments: Sequence[str],
-    default: Any = tyro.MISSING,
+    default: Any = tyro.MISSING_NONPROP,
     about: str | None = None,
 ) -> Any:
     """Options of a dataclass, and of dataclasses inside it."""
@@ -164,7 +164,8 @@ def _explain(event: events.ParseErrorEvent, kind: Any, arguments: Sequence[str])
         return f"{_name(event.argument)}: expected a value, got none"
     if isinstance(event, events.MissingArgs):
         argument = event.missing_arguments[0].arg
-        about = (argument.field.helptext or "a value").partition(".")[0]
+        text = argument.field.helptext
+        about = ((text() if callable(text) else text) or "a value").partition(".")[0]
         return f"{_name(argument)}: expected {about[0].lower()}{about[1:]}, got none"
     if isinstance(event, events.InstantiationFailure):
         if event.argument is None:  # A check of our own, which names the option.
