@@ -35,7 +35,7 @@ TESTED = 60
 def serve(address: str) -> None:
     """Waits for commands until it is killed."""
     from gridlstm import cli
-    from gridlstm.bench import beam_search_speed, engine, generation, growth
+    from gridlstm.bench import command as bench
     from gridlstm.commands import characters, evaluate, images, plot, train, translation  # noqa: F401
     from gridlstm.data.parallel import Parallel
     from gridlstm.data.tokens import make_tokeniser
@@ -46,8 +46,7 @@ def serve(address: str) -> None:
         make_tokeniser(code, "jieba").split("你好")
     train.run = _smaller(train.run)
     evaluate.run = _fewer(evaluate.run)
-    for benchmark in (beam_search_speed, engine, generation, growth):
-        benchmark.run = lambda options: _skip("it takes minutes; tests/test_bench.py runs it")
+    bench.run = lambda options: _skip("it takes minutes; tests/test_bench.py runs it")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the children.
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(address)

@@ -63,7 +63,7 @@ def make_run(path: Path, name: str = "memorization", **changed: Any) -> Path:
         ("score x", "FILE: expected any file, got none"),
         ("plot x --kind curv", r"--kind: expected one of curve, .*; got 'curv'; did you mean curve\?"),
         ("plot x --thresholds y", "--thresholds: expected other values, got 'y'"),
-        ("bench compare x", "NEW: expected the result file that is compared, got none"),
+        ("bench --compare x", "--compare: expected two paths or None, got 'x'"),
     ],
 )
 def test_typical_mistakes(gridlstm: Program, arguments: str, line: str) -> None:
