@@ -3,20 +3,25 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
 import torch
-from gridlstm.bench.command import run
 from PIL import Image
 
 from gridlstm.bench import contenders, growth, measure
 from gridlstm.bench.cases import CASES, Case
 from gridlstm.bench.contenders import CONTENDERS
-from gridlstm.bench.options import Bench
 from gridlstm.bench.peak import peak_memory
+from gridlstm.bench.table import BENCHMARKS
 from gridlstm.dim import Dim
+
+Program = Callable[..., tuple[int, str, str]]
+RESULTS = Path(__file__).parent.parent / "results"
 
 
 def tiny(case: Case) -> Case:
@@ -61,7 +66,7 @@ def test_torch_lstm_has_the_same_number_of_operations(name: str) -> None:
 
 
 def test_a_contender_that_disagrees_is_not_timed(
-    tiny_cases: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    gridlstm: Program, tiny_cases: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     timed = []
     monkeypatch.setattr(measure, "_time", timed.append)
@@ -73,10 +78,9 @@ def test_a_contender_that_disagrees_is_not_timed(
         return lambda: [tensor * 1.01 for tensor in work()]
 
     monkeypatch.setitem(CONTENDERS, "wavefront", off)
-    with pytest.raises(
-        measure.DisagreementError, match=r"cube: wavefront differs from the reference by 1.0e-02"
-    ):
-        run(Bench(cases=("cube",), out=tmp_path / "bench.json"))
+    code, _, errors = gridlstm("bench", "engine", "--cases", "cube", "--out", tmp_path / "bench.json")
+    assert code == 1
+    assert "cube: wavefront differs from the reference by 1.0e-02" in errors
     assert not timed
     assert not list(tmp_path.iterdir())
 
@@ -93,12 +97,14 @@ def test_a_contender_without_numbers_is_not_timed(monkeypatch: pytest.MonkeyPatc
         measure.check(tiny(CASES["cube"]), ["wavefront"])
 
 
-def test_results_table_plot_and_comparison(
-    tiny_cases: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_table_and_figure(gridlstm: Program, tiny_cases: None, tmp_path: Path) -> None:
     out = tmp_path / "bench.json"
     names = ("memorization", "cube", "decoding")
-    run(Bench(cases=names, threads=(1, 2), rounds=3, out=out))
+    code, output, _ = gridlstm(
+        *("bench", "engine", "--cases", *names, "--threads", 1, 2, "--rounds", 3, "--out", out)
+    )
+    assert code == 0
+    assert "torch.nn.LSTM of equal FLOPs" in " ".join(output.split())
     results = json.loads(out.read_text())
     assert [case["name"] for case in results["cases"]] == list(names)
     for case in results["cases"]:
@@ -111,43 +117,136 @@ def test_results_table_plot_and_comparison(
         assert out.with_suffix(suffix).stat().st_size > 1000
     with Image.open(out.with_suffix(".png")) as image:
         assert image.size[0] > 300
-    assert "torch.nn.LSTM of equal FLOPs" in " ".join(capsys.readouterr().out.split())
-    run(Bench(compare=(out, out)))
-    shown = capsys.readouterr().out
-    assert "1.00" in shown
-    assert "memorization" in shown
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.png", "bench.svg"]
+
+
+def table_rows(output: str) -> list[list[str]]:
+    lines = [line.split("│")[1:-1] for line in output.splitlines() if "│" in line]
+    return [[cell.strip() for cell in line] for line in lines]
+
+
+@pytest.mark.parametrize("kind", ["engine", "growth", "generation", "search"])
+def test_a_result_file_equals_itself(gridlstm: Program, kind: str) -> None:
+    path = RESULTS / f"bench-{kind}.json"
+    code, output, _ = gridlstm("bench", "compare", path, path)
+    assert code == 0
+    rows = table_rows(output)
+    assert rows
+    assert all(old == new and ratio == "1.00" for _, _, old, new, ratio in rows)
+
+
+def result_file(path: Path, cases: dict[str, float], **changes: Any) -> Path:
+    """A result file of ``bench engine``, with the time of each case over its products."""
+    described = [
+        {"name": name, "median": {"1": {"wavefront": time, "products": 1}}}
+        for name, time in cases.items()
+    ]
+    path.write_text(
+        json.dumps({"kind": "bench", "options": {"quick": False}, "cases": described} | changes)
+    )
+    return path
+
+
+def test_times_are_compared_case_by_case(gridlstm: Program, tmp_path: Path) -> None:
+    old = result_file(tmp_path / "old.json", {"cube": 2.0, "before": 3.0})
+    new = result_file(tmp_path / "new.json", {"cube": 1.5, "[/after]": 4.0})
+    code, output, _ = gridlstm("bench", "compare", old, new)
+    assert code == 0
+    assert table_rows(output) == [
+        ["cube", "1", "2.00", "1.50", "0.75"],
+        ["before", "1", "3.00", "-", ""],
+        ["[/after]", "1", "-", "4.00", ""],
+    ]
+    assert "-: not in this file" in " ".join(output.split())
+
+
+def test_quick_cases_are_other_cases(gridlstm: Program, tmp_path: Path) -> None:
+    """They have the same names, but fewer samples."""
+    full = result_file(tmp_path / "full.json", {"cube": 2.0})
+    quick = result_file(tmp_path / "quick.json", {"cube": 2.0}, options={"quick": True})
+    assert "1.00" not in gridlstm("bench", "compare", full, quick)[1]
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("content", "reason"),
     [
-        ({"cases": ("nothing",)}, "--cases: expected some of memorization, "),
-        ({"threads": (0,)}, "threads: expected at least 1, got 0"),
-        ({"threads": ()}, "threads: expected at least one number, got none"),
-        ({"rounds": 0}, "rounds: expected at least 1, got 0"),
-        ({"compare": (Path("nowhere.json"), Path("nowhere.json"))}, "got nowhere.json"),
+        (None, "No such file"),
+        ("{", "Expecting property name"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[]", "TypeError"),
+        ('{"kind": "runs", "runs": []}', "its kind is 'runs'"),
+        ('{"kind": []}', "TypeError"),
+        ('{"kind": "bench"}', "KeyError"),
+        ('{"kind": "growth", "axes": 3}', "AttributeError"),
     ],
 )
-def test_bad_options(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        run(Bench(**options))
+def test_other_files_are_not_compared(
+    gridlstm: Program, tmp_path: Path, content: str | None, reason: str
+) -> None:
+    path = tmp_path / "x.json"
+    if content is not None:
+        path.write_text(content)
+    code, output, errors = gridlstm("bench", "compare", RESULTS / "bench-engine.json", path)
+    assert (code, output, errors.count("\n")) == (2, "", 1)
+    assert f"expected a result file of gridlstm bench, got {path} (" in errors
+    assert reason in errors
 
 
-def test_growth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("time", [0, -1, float("nan"), float("inf"), "1"])
+def test_times_that_are_not_positive_are_not_compared(
+    gridlstm: Program, tmp_path: Path, time: Any
+) -> None:
+    path = result_file(tmp_path / "x.json", {"cube": time})
+    code, _, errors = gridlstm("bench", "compare", path, path)
+    assert (code, errors.count("\n")) == (2, 1)
+
+
+def test_files_of_different_benchmarks_are_not_compared(gridlstm: Program) -> None:
+    files = [RESULTS / f"bench-{kind}.json" for kind in ("engine", "growth")]
+    code, _, errors = gridlstm("bench", "compare", *files)
+    assert (code, errors.count("\n")) == (2, 1)
+    assert "expected two result files of the same benchmark, got" in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("engine --cases nothing", "--cases: expected some of memorization, "),
+        ("engine --threads 0", "threads: expected at least 1, got 0"),
+        ("engine --threads", "threads: expected at least one number, got none"),
+        ("engine --rounds 0", "rounds: expected at least 1, got 0"),
+        ("engine --patience -1", "patience: expected at least 0, got -1"),
+        ("engine --patience nan", "patience: expected a finite number, got nan"),
+        ("engine --out x.png", "out: expected a JSON file, got x.png"),
+        ("growth --threads 0", "threads: expected at least 1, got 0"),
+        ("generation --rounds 0", "rounds: expected at least 1, got 0"),
+        ("search --threads 1 0", "threads: expected at least 1, got 0"),
+        ("compare nowhere.json nowhere.json", "got nowhere.json"),
+    ],
+)
+def test_bad_options(gridlstm: Program, arguments: str, message: str) -> None:
+    code, output, errors = gridlstm("bench", *arguments.split())
+    assert (code, output) == (2, "")
+    assert message in errors
+
+
+def test_growth(gridlstm: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(growth, "BASE", {"time": 3, "depth": 2, "batch": 2, "hidden": 4})
-    asked = []
-    monkeypatch.setattr(growth, "peak_memory", lambda **sizes: asked.append(sizes) or 2**20)
+    measured = []
+    monkeypatch.setattr(growth, "peak_memory", lambda **sizes: measured.append(sizes) or 2**20)
     out = tmp_path / "growth.json"
-    run(Bench(growth=True, quick=True, out=out))
+    assert gridlstm("bench", "growth", "--quick", "--out", out)[0] == 0
     axes = json.loads(out.read_text())["axes"]
-    assert {axis: found["values"] for axis, found in axes.items()} == {
+    assert {axis: sizes["values"] for axis, sizes in axes.items()} == {
         "time": [3, 6],
         "depth": [2, 4],
         "batch": [2, 4],
         "hidden": [4, 8],
     }
-    assert len(asked) == 4 * 2 * 2
+    assert len(measured) == 4 * 2 * 2
     assert out.with_suffix(".png").exists()
+    assert out.with_suffix(".svg").exists()
+    assert torch.get_num_threads() == 1
 
 
 def test_the_exponent_is_that_of_the_largest_sizes() -> None:
@@ -159,7 +258,7 @@ def test_recomputation_takes_less_memory() -> None:
     sizes = {"time": 60, "depth": 12, "batch": 16, "hidden": 100}
     kept = peak_memory(recompute=False, **sizes)
     less = peak_memory(recompute=True, **sizes)
-    # hidden, memory and gates of every block are 12 vectors of 4 bytes a value.
+    # hidden, memory and gates of every block are 12 vectors of 4 bytes per value.
     assert kept > 60 * 12 * 16 * 12 * 100 * 4
     assert less < 0.6 * kept
 
@@ -172,19 +271,34 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_does_not_wait_for_pytorch() -> None:
     code = "import sys, gridlstm.cli; assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
-    shown = command("bench", "--help")
+    shown = command("bench", "engine", "--help")
     assert shown.returncode == 0
     assert "--threads" in shown.stdout
 
 
+def test_the_table_and_a_comparison_do_not_wait_for_pytorch() -> None:
+    code = (
+        "import sys, gridlstm.bench.compare, gridlstm.bench.table; "
+        "assert not {'torch', 'numpy', 'matplotlib'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_every_benchmark_can_be_run() -> None:
+    for options, run in BENCHMARKS.values():
+        module, _, function = run.partition(":")
+        runner = getattr(import_module(module), function)
+        assert get_type_hints(runner) == {"options": options, "return": type(None)}
+
+
 def test_an_unknown_option_is_refused() -> None:
-    refused = command("bench", "--thread", "2")
+    refused = command("bench", "engine", "--thread", "2")
     assert refused.returncode == 2
     assert "--threads" in refused.stdout + refused.stderr
 
 
 def test_the_command_runs_a_case(tmp_path: Path) -> None:
     out = tmp_path / "bench.json"
-    done = command("bench", "--cases", "cube", "--quick", "--rounds", "1", "--out", str(out))
+    done = command("bench", "engine", "--cases", "cube", "--quick", "--rounds", "1", "--out", str(out))
     assert done.returncode == 0, done.stderr
     assert json.loads(out.read_text())["cases"][0]["dims"] == [repr(Dim(name)) for name in "abc"]

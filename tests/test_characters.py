@@ -318,7 +318,7 @@ def test_the_network_that_comes_with_the_package_writes(tmp_path: Path) -> None:
 
 def test_generation_is_measured(gridlstm, tmp_path: Path) -> None:
     out = tmp_path / "generation.json"
-    assert gridlstm("bench", "--generation", "--quick", "--rounds", 1, "--out", out)[0] == 0
+    assert gridlstm("bench", "generation", "--quick", "--rounds", 1, "--out", out)[0] == 0
     found = json.loads(out.read_text())
     assert [size["layers"] for size in found["sizes"]] == [4, 6]
     assert all(v > 0 for size in found["sizes"] for v in size["characters a second"].values())

@@ -104,7 +104,7 @@ def test_networks_have_the_sizes_of_the_paper() -> None:
         (["train", "parity", "--rate", "0"], "^gridlstm: rate: expected more than 0, got 0.0$"),
         (
             ["train", "parity", "--threads", "0"],
-            "^gridlstm: threads: expected at least 1 or None, got 0$",
+            "threads: expected at least 1 or None, got 0$",
         ),
         (["train", "parity", "--show", "-1"], "^gridlstm: show: expected at least 0, got -1$"),
         (["train", "parity", "--preset", "huge"], "smoke, small, laptop, paper; got 'huge'"),

@@ -81,7 +81,7 @@ def test_typical_mistakes(gridlstm: Program, arguments: str, line: str) -> None:
         ("train memorization --batch 1000000000", r"TiB for the vectors of 1,000,000,000 samples "),
         ("train memorization --length 1000000000", r"TiB for the vectors of 15 samples "),
         ("train addition --show 1000000000", r"TiB for the vectors of 1,000,000,000 samples "),
-        ("bench --threads 1000000", "threads: expected .* of at most 1,024"),
+        ("bench engine --threads 1000000", "threads: expected .* of at most 1,024"),
         (f"generate --length {10**30}", "length: expected at most 9,007,199,254,740,992"),
     ],
 )

@@ -40,7 +40,7 @@ PUBLIC = [
 # From the ground up: a module imports only from its own layer and those before it.
 LAYERS = [
     [
-        *("cache", "errors", "files", "pipes", "ranges", "fields"),
+        *("cache", "command", "errors", "files", "pipes", "ranges", "fields"),
         *("checks", "fixed", "state", "geometry"),
     ],
     ["cells"],
@@ -52,11 +52,11 @@ LAYERS = [
     ["grid"],
     ["models"],
     ["provenance"],
-    ["bench"],
     ["data"],
     ["training"],
     ["experiments"],
     ["figures"],
+    ["bench"],
     ["commands"],
     ["cli"],
     ["__main__"],

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from gridlstm.bench.search import Recomputing, SearchCase, measure_search
+from gridlstm.bench.search import SearchCase, measure_search
 from torch import Tensor
 from torch.nn import functional as F
 
 from gridlstm import AttentionTranslator, Reencoder
+from gridlstm.bench.beam_search_speed import RecomputingTranslator, SearchCase, measure_search
 from gridlstm.experiments.translation.data import make_batch
 from gridlstm.models.search import BLOCKS, Rules, beam_search, search_all
 from gridlstm.models.translator import Ensemble, Progress, Translator
@@ -125,7 +126,9 @@ def test_many_sentences_at_once_are_each_by_itself(beam: int) -> None:
 def test_incremental_search_is_that_with_everything_computed_anew() -> None:
     translator, sentences = model(2), texts(8)
     rules = PLAIN._replace(beam=4)
-    fast, slow = (dict(search_all(t, sentences, rules)) for t in (translator, Recomputing(translator)))
+    fast, slow = (
+        dict(search_all(t, sentences, rules)) for t in (translator, RecomputingTranslator(translator))
+    )
     for place, found in fast.items():
         assert found.words == slow[place].words
         assert found.score == pytest.approx(slow[place].score, abs=1e-4)
@@ -204,7 +207,7 @@ def test_no_words_are_translated_as_none() -> None:
 
 
 def test_ways_to_search_are_compared(gridlstm, tmp_path: Path) -> None:
-    code, output, _ = gridlstm("bench", "--search", "--quick", "--out", tmp_path / "search.json")
+    code, output, _ = gridlstm("bench", "search", "--quick", "--out", tmp_path / "search.json")
     assert code == 0
     assert "batched, recomputing" in output
     found = json.loads((tmp_path / "search.json").read_text())
@@ -215,9 +218,9 @@ def test_ways_to_search_are_compared(gridlstm, tmp_path: Path) -> None:
 
 
 def test_ways_that_differ_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    step = Recomputing.step
+    step = RecomputingTranslator.step
     monkeypatch.setattr(
-        Recomputing, "step", lambda self, words, given: step(self, words.flip(0) * 0, given)
+        RecomputingTranslator, "step", lambda self, words, given: step(self, words.flip(0) * 0, given)
     )
     with pytest.raises(RuntimeError, match="batched, recomputing: finds other translations"):
         measure_search(SearchCase(sentences=1, source=3, target=2, hidden=8, words=9, beam=2), 1)

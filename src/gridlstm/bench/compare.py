@@ -45,7 +45,8 @@ def _load(path: Path) -> tuple[str, Times]:
         if not all(0 < seconds < math.inf for seconds in times.values()):
             raise ValueError("a time is not a positive number")
     except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        reason = str(error) if isinstance(error, ValueError) else repr(error)
+        reason = str(error.strerror) if isinstance(error, OSError) else reason
         raise ValueError(f"expected a result file of gridlstm bench, got {path} ({reason})") from error
     return kind, times
 
@@ -53,7 +54,7 @@ def _load(path: Path) -> tuple[str, Times]:
 def _table(title: str, old: Times, new: Times) -> Table:
     """A row for each case and number of threads of either file."""
     same = old.keys() == new.keys()
-    caption = "new / old: below 1 is faster." + ("" if same else " -: the case is not in this file.")
+    caption = "new / old: below 1 is faster." + ("" if same else " -: not in this file.")
     table = Table(title=title, caption=caption)
     for name in ("case", "threads", "old", "new", "new / old"):
         table.add_column(name, justify="left" if name == "case" else "right")

@@ -102,9 +102,9 @@ class CompareBench:
     """Compare two result files of the same benchmark, case by case."""
 
     old: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OLD")]
-    """The result file to compare with."""
+    """The old result file."""
     new: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="NEW")]
-    """The result file that is compared."""
+    """The new result file."""
 
     def __post_init__(self) -> None:
         check_types(self)
