@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from gridlstm.bench.search import SearchCase, measure_search
 from torch import Tensor
 from torch.nn import functional as F
 

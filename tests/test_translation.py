@@ -271,7 +271,7 @@ def test_chunks_stay_in_order(translate, trained: Path, monkeypatch: pytest.Monk
     sources = [pair.source for pair in Parallel.tatoeba().valid[:7]]
     given = "\n".join(sources).encode()
     whole = translate(given, trained, "--beam", 2)[1]
-    monkeypatch.setattr(command, "TOGETHER", 2)
+    monkeypatch.setattr(command, "LINES_AT_ONCE", 2)
     assert translate(given, trained, "--beam", 2)[1] == whole
     assert len(whole.splitlines()) == 7
 
@@ -302,7 +302,7 @@ def test_on_a_terminal_each_line_is_answered_until_it_is_interrupted(
 
 def test_a_closed_input_is_refused(gridlstm, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    message = "gridlstm translate: standard input: expected a sentence a line, but it is closed\n"
+    message = "gridlstm translate: standard input: expected one sentence per line, but it is closed\n"
     assert gridlstm("translate", trained) == (2, "", message)
 
 
