@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gridlstm.data.files import DataError, Packing, Source, find
 from gridlstm.data.images import parse_idx
+from gridlstm.data.locate import DataError, Packing, Source, find
 from gridlstm.data.parallel import read_pairs
 from gridlstm.data.pictures import read_picture, to_digit
 from gridlstm.data.text import Corpus, read_file

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from gridlstm.figures.save import save_figure
-from gridlstm.files import checksum, read_json, replacing, write_bytes, write_json, write_text
+from gridlstm.files import atomic_write, checksum, read_json, write_bytes, write_json, write_text
 from gridlstm.training.weights import save_weights
 
 WRITERS: dict[str, Callable[[Path], object]] = {
@@ -74,7 +74,7 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path, folder: bool) -> None:
     path.write_text("old")
 
     def fail() -> None:
-        with replacing(path, folder=folder) as beside:
+        with atomic_write(path, folder=folder) as beside:
             (beside / "part" if folder else beside).write_text("new")
             raise KeyboardInterrupt
 
@@ -86,7 +86,7 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path, folder: bool) -> None:
 
 def test_a_folder_takes_its_place_with_its_files(tmp_path: Path) -> None:
     path = tmp_path / "some" / "where" / "folder"
-    with replacing(path, folder=True) as beside:
+    with atomic_write(path, folder=True) as beside:
         (beside / "a").write_text("1")
         assert list(path.parent.iterdir()) == [beside]
     assert (path / "a").read_text() == "1"
@@ -95,7 +95,7 @@ def test_a_folder_takes_its_place_with_its_files(tmp_path: Path) -> None:
 
 def test_two_writers_do_not_meet_and_names_may_be_long(tmp_path: Path) -> None:
     path = tmp_path / ("[é]" * 60)
-    with replacing(path) as one, replacing(path) as other:
+    with atomic_write(path) as one, atomic_write(path) as other:
         assert one != other
         one.write_text("one")
         other.write_text("other")

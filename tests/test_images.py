@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from gridlstm.data.files import DataError
 from gridlstm.data.images import MNIST, Digits, Labelled, draw_images, parse_idx, shift
+from gridlstm.data.locate import DataError
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("GRIDLSTM_DATA") or ROOT.parent / "shared" / "data")

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from gridlstm.data.files import DataError
 from gridlstm.data.images import Digits, shift
+from gridlstm.data.locate import DataError
 from gridlstm.data.pictures import read_picture, to_digit
 
 DIGITS = Digits.sample().test.images

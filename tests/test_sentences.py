@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gridlstm.data import parallel
-from gridlstm.data.files import DataError, Source
+from gridlstm.data.locate import DataError, Source
 from gridlstm.data.parallel import Buckets, Pair, Parallel, make_batch, read_pairs
 from gridlstm.data.tokens import make_tokeniser
 from gridlstm.data.vocabulary import BEGIN, END, UNKNOWN, Vocabulary

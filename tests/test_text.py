@@ -21,7 +21,7 @@ import pytest
 from hypothesis import example, given
 
 from gridlstm.cache import cache_folder
-from gridlstm.data.files import DataError, Packing, Source, embedded, find
+from gridlstm.data.locate import DataError, Packing, Source, embedded, find
 from gridlstm.data.text import (
     Corpus,
     contiguous,
@@ -222,7 +222,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch) -> None:
 
 def test_processes_at_once(tmp_path: Path) -> None:
     (tmp_path / "boxers.xz").write_bytes(pack(".xz"))
-    code = f"from gridlstm.data.files import Source, find\nprint(find({SOURCE!r}).stat().st_size)"
+    code = f"from gridlstm.data.locate import Source, find\nprint(find({SOURCE!r}).stat().st_size)"
     command = [sys.executable, "-W", "error", "-c", code]
     environment = {**os.environ, "GRIDLSTM_DATA": str(tmp_path)}
     running = [

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gridlstm.training.checkpoint import Checkpoint, CheckpointError, load_newest, save
+from gridlstm.training.checkpoint import Checkpoint, CheckpointError, load_newest, save_checkpoint
 from gridlstm.training.schedule import rate_factor
 from gridlstm.training.settings import Training
 from gridlstm.training.trainer import Measures, Outcome, Trainer, TrainingError
@@ -36,7 +36,7 @@ class Mix(nn.Module):
 class Line:
     """A linear problem with dropout, tied weights, and something carried from update to update."""
 
-    outer = ("0.*",)
+    adam_parameters = ("0.*",)
 
     def __init__(self, nan_at: int | None = None) -> None:
         self.mean = torch.zeros(4)
@@ -175,14 +175,16 @@ def test_a_foreign_checkpoint_is_passed_over(
     start(tmp_path, stop=5)
     newest = tmp_path / "step-10"
     if kind == "origin":
-        save(tmp_path, Checkpoint(10, {"network.0.weight": torch.ones(4, 4)}, {}), "another run")
+        save_checkpoint(
+            tmp_path, Checkpoint(10, {"network.0.weight": torch.ones(4, 4)}, {}), "another run"
+        )
     elif kind == "step":
         start(tmp_path, stop=4)
         (tmp_path / "step-9").rename(newest)
     elif kind == "shape":
-        save(tmp_path, Checkpoint(10, {"network.0.weight": torch.ones(1, 1)}, {}))
+        save_checkpoint(tmp_path, Checkpoint(10, {"network.0.weight": torch.ones(1, 1)}, {}))
     elif kind == "name":
-        save(tmp_path, Checkpoint(10, {"network.weight": torch.ones(4, 4)}, {}))
+        save_checkpoint(tmp_path, Checkpoint(10, {"network.weight": torch.ones(4, 4)}, {}))
     else:
         start(tmp_path, stop=5)
         state = newest / "state.json"
@@ -229,7 +231,9 @@ def test_weights_may_be_read_by_whoever_may_read_other_files(tmp_path: Path) -> 
 def test_no_usable_checkpoint_is_an_error_not_a_new_start(tmp_path: Path) -> None:
     start(tmp_path, stop=5)
     (tmp_path / "step-5" / "state.json").write_text("")
-    with pytest.raises(CheckpointError, match=r"no usable checkpoint in .*: 1 damaged or foreign"):
+    with pytest.raises(
+        CheckpointError, match=r"no usable checkpoint in .*: 1 damaged or of another run"
+    ):
         Trainer(Line(), SETTINGS, tmp_path)
     assert (tmp_path / "step-5" / "tensors.safetensors").exists()
 
@@ -247,7 +251,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_others(
     with pytest.raises(
         CheckpointError, match=r"cannot write checkpoint .*step-9.*No space left on device"
     ):
-        save(tmp_path, Checkpoint(9, {"a": torch.zeros(2)}, {}))
+        save_checkpoint(tmp_path, Checkpoint(9, {"a": torch.zeros(2)}, {}))
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["step-5"]
 

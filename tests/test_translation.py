@@ -19,7 +19,7 @@ from gridlstm.commands import translation as command
 from gridlstm.commands.load import expect, open_run
 from gridlstm.commands.options import Plot
 from gridlstm.commands.translation import load_translator
-from gridlstm.data.files import DataError
+from gridlstm.data.locate import DataError
 from gridlstm.data.parallel import Parallel
 from gridlstm.data.vocabulary import BEGIN, END, MARKS, UNKNOWN
 from gridlstm.experiments import translation

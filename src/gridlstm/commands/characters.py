@@ -15,7 +15,7 @@ from gridlstm.experiments.characters import make_model, measure
 from gridlstm.experiments.options import Characters
 from gridlstm.models.characters import CharacterModel
 from gridlstm.models.generate import generate
-from gridlstm.training.reporter import say
+from gridlstm.pipes import print_json
 from gridlstm.training.rundir import RunDir
 
 __all__ = ["load_model", "run_generate", "run_score"]
@@ -78,7 +78,7 @@ def run_score(options: Score) -> None:
             highlight=False,
         )
     else:
-        say(result)
+        print_json(result)
 
 
 def load_model(run: RunDir) -> CharacterModel:

@@ -8,9 +8,9 @@ from rich.text import Text
 from gridlstm.commands import translation
 from gridlstm.commands.load import load
 from gridlstm.commands.options import Eval
-from gridlstm.errors import shown
+from gridlstm.errors import one_line
+from gridlstm.pipes import print_json
 from gridlstm.provenance import environment
-from gridlstm.training.reporter import say
 from gridlstm.training.rundir import RunDir
 
 __all__ = ["run"]
@@ -32,13 +32,13 @@ def run(options: Eval) -> None:
     name = "evaluation.json"
     if further:
         name, found["ensemble"] = "ensemble.json", further
-    run.note(name, {**found, "environment": environment()})
+    run.write_result(name, {**found, "environment": environment()})
     found = {name: value for name, value in found.items() if not isinstance(value, list)}
     console = Console()
     if not console.is_terminal:
-        say(found)
+        print_json(found)
         return
     table = Table(show_header=False)
     for name, value in found.items():
-        table.add_row(name, f"{value:.4f}" if isinstance(value, float) else Text(shown(value)))
+        table.add_row(name, f"{value:.4f}" if isinstance(value, float) else Text(one_line(value)))
     console.print(table)

@@ -10,15 +10,15 @@ from rich.console import Console
 
 from gridlstm.commands.load import expect, load, load_into, open_run
 from gridlstm.commands.options import Classify, Plot
-from gridlstm.data.files import DataError
+from gridlstm.data.locate import DataError
 from gridlstm.data.pictures import read_picture, to_digit
-from gridlstm.errors import shown
+from gridlstm.errors import one_line
 from gridlstm.experiments.images import ImageProblem, as_input, classify, make_network
 from gridlstm.experiments.options import Images
 from gridlstm.figures.activations import draw_activations
 from gridlstm.figures.digits import draw_confusion, draw_mistakes
 from gridlstm.models.image_network import ImageNetwork
-from gridlstm.training.reporter import say
+from gridlstm.pipes import print_json
 from gridlstm.training.rundir import RunDir
 
 __all__ = ["PICTURES", "draw_picture", "run_classify"]
@@ -45,11 +45,11 @@ def run_classify(options: Classify) -> None:
     for (path, _), probabilities in zip(pictures, answers, strict=True):
         found = int(probabilities.argmax())
         if console.is_terminal:
-            line = shown(f"{path}: {found} ({probabilities[found]:.1%})")
+            line = one_line(f"{path}: {found} ({probabilities[found]:.1%})")
             console.print(line, highlight=False, soft_wrap=True, markup=False)
         else:
             probability = round(float(probabilities[found]), 6)
-            say({"image": str(path), "class": found, "probability": probability})
+            print_json({"image": str(path), "class": found, "probability": probability})
     if len(pictures) < len(options.images):
         raise SystemExit(1)
 
@@ -59,7 +59,7 @@ def _read(path: Path) -> NDArray[np.uint8] | None:
     try:
         return to_digit(read_picture(path), str(path))
     except DataError as error:
-        sys.stderr.write(f"gridlstm classify: {shown(error)}\n")
+        sys.stderr.write(f"gridlstm classify: {one_line(error)}\n")
         return None
 
 

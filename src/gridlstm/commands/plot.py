@@ -6,7 +6,7 @@ from gridlstm.commands import translation
 from gridlstm.commands.images import PICTURES, draw_picture
 from gridlstm.commands.load import experiment_of, load
 from gridlstm.commands.options import Plot
-from gridlstm.errors import shown
+from gridlstm.errors import one_line
 from gridlstm.experiments.algorithms import Judge
 from gridlstm.experiments.options import Characters, Parity
 from gridlstm.figures.curves import Curve, draw_curves, draw_depth, draw_solutions
@@ -39,7 +39,7 @@ def run(options: Plot) -> None:
             figure = draw_solutions(curves)
     out = options.out or options.runs[0] / options.kind
     for path in save_figure(figure, out):
-        sys.stdout.write(f"{shown(path)}\n")
+        sys.stdout.write(f"{one_line(path)}\n")
 
 
 def _curve(run: RunDir) -> Curve:
@@ -50,7 +50,7 @@ def _curve(run: RunDir) -> Curve:
         if any(name not in row for row in rows):
             raise RunError(f"{run.path / 'metrics.jsonl'}: expected {name} in every row")
     return Curve(
-        name=shown(run.path.name),
+        name=one_line(run.path.name),
         experiment=experiment.name,
         network=experiment.network,
         layers=experiment.layers,

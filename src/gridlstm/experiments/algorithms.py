@@ -71,7 +71,7 @@ class TaskProblem:
 
     def __init__(self, experiment: options.Algorithm) -> None:
         self.experiment = experiment
-        self.outer = outer_weights(experiment.network)
+        self.adam_parameters = outer_weights(experiment.network)
         self.task = make_task(experiment)
 
     def data(self) -> dict[str, str]:

@@ -51,7 +51,7 @@ class CharacterProblem:
 
     def __init__(self, experiment: options.Characters, data: Path | None) -> None:
         self.experiment = experiment
-        self.outer = outer_weights(experiment.network)
+        self.adam_parameters = outer_weights(experiment.network)
         self.corpus = _corpus(experiment, data)
         if min(len(self.corpus.valid), len(self.corpus.test)) < 2:
             raise ValueError("text: expected at least 2 bytes each to validate and test on, got fewer")

@@ -44,7 +44,7 @@ class ImageProblem:
     """
 
     goal = None
-    outer = ("relu.*", "scores.*", "projection.*")
+    adam_parameters = ("relu.*", "scores.*", "projection.*")
 
     def __init__(self, experiment: Images, data: Path | None) -> None:
         self.experiment = experiment

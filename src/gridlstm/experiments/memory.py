@@ -24,7 +24,7 @@ def check_memory(experiment: Experiment, samples: int, trained: nn.Module | None
     Args:
         experiment: its sizes.
         samples: how many are read at once.
-        trained: the :func:`outline` of the network, if it is to be trained.
+        trained: the network on ``meta``, if it is to be trained.
 
     Raises:
         ValueError: with the bytes that would be needed, and those that there are.

@@ -13,7 +13,7 @@ from rich.progress import track
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm.data.files import DataError
+from gridlstm.data.locate import DataError
 from gridlstm.data.parallel import Buckets, Numbers, Pair, Parallel, make_batch
 from gridlstm.data.tokens import make_tokeniser
 from gridlstm.data.vocabulary import PADDING, UNKNOWN, Vocabulary
@@ -46,7 +46,7 @@ class TranslationProblem:
     """
 
     goal = None
-    outer = ("model.source.*", "model.target.*", "model.scores.*")
+    adam_parameters = ("model.source.*", "model.target.*", "model.scores.*")
 
     def __init__(self, experiment: Translation, data: Path | None) -> None:
         self.experiment = experiment

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from gridlstm.data.files import DataError
+from gridlstm.data.locate import DataError
 from gridlstm.data.tokens import Chinese, Tokeniser, make_tokeniser
 from gridlstm.data.vocabulary import BEGIN, END, PADDING, UNKNOWN, Vocabulary
 from gridlstm.experiments.translation_options import Translation

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from gridlstm.files import replacing
+from gridlstm.files import atomic_write
 
 __all__ = ["save_figure"]
 
@@ -15,6 +15,6 @@ def save_figure(figure: Figure, out: Path) -> list[Path]:
     for path in paths:
         # Without a date, the same runs give the same file.
         metadata = {"Date": None} if path.suffix == ".svg" else None
-        with replacing(path) as beside:
+        with atomic_write(path) as beside:
             figure.savefig(beside, dpi=120, format=path.suffix[1:], metadata=metadata)
     return paths
