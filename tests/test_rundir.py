@@ -1,4 +1,4 @@
-"""Run directories: they explain themselves, and nothing in them is overwritten by mistake."""
+"""Run directories: nothing in them is overwritten by mistake."""
 
 import errno
 import json
@@ -56,7 +56,7 @@ def test_a_run_that_is_overwritten_stays_until_the_new_one_begins(tmp_path: Path
 
 
 @pytest.mark.parametrize("options", [{"resume": True}, {"resume": False, "overwrite": True}])
-def test_what_is_no_run_is_left_alone(tmp_path: Path, options: dict[str, bool]) -> None:
+def test_a_directory_of_other_files_is_left_alone(tmp_path: Path, options: dict[str, bool]) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     for path in (tmp_path, tmp_path / "thesis.txt"):
         with pytest.raises(RunError, match=r"not a run directory \(no config.json\), and not empty"):
@@ -81,12 +81,12 @@ def test_other_options_are_named(tmp_path: Path) -> None:
     RunDir.prepare(tmp_path, changed(samples=200), resume=True)
 
 
-def test_an_option_younger_than_the_run_has_its_default(tmp_path: Path) -> None:
-    origin = begun(tmp_path).fingerprint()
+def test_an_option_newer_than_the_run_has_its_default(tmp_path: Path) -> None:
+    fingerprint = begun(tmp_path).fingerprint()
     defaults = {"layers": 9, "tilt": (1, 2)}
     run = RunDir.prepare(tmp_path, changed(tilt=(1, 2), samples=200), resume=True, defaults=defaults)
     run.begin_session(0)
-    assert RunDir.open(tmp_path).fingerprint() == origin  # Its checkpoints can be used.
+    assert RunDir.open(tmp_path).fingerprint() == fingerprint  # Its checkpoints can be used.
     assert RunDir.open(tmp_path).config()["options"]["samples"] == 200
     with pytest.raises(RunError, match=r"other options: tilt was \[1, 2\], now \[3\]$"):
         RunDir.prepare(tmp_path, changed(tilt=(3,)), resume=True, defaults=defaults)

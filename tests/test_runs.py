@@ -122,11 +122,11 @@ def _older(run: Path) -> None:
 def _rewrite(path: Path) -> None:
     """A checkpoint without the best weights."""
     described = json.loads((path / "state.json").read_text())
-    step, state, origin = described["step"], described["state"], described["origin"]
+    step, state, fingerprint = described["step"], described["state"], described["origin"]
     kept = load_file(path / "tensors.safetensors")
     kept = {name: tensor for name, tensor in kept.items() if not name.startswith("best.")}
     shutil.rmtree(path)
-    save_checkpoint(path.parent, Checkpoint(step, kept, state), origin)
+    save_checkpoint(path.parent, Checkpoint(step, kept, state), fingerprint)
 
 
 @pytest.mark.parametrize("damaged", [(), ("best",), ("best", "model")])
@@ -328,11 +328,11 @@ def test_a_state_of_another_shape_is_one_line(
 ) -> None:
     """Even if all checksums are right."""
     run = Path(shutil.copytree(ended_parity, tmp_path / "run"))
-    origin = RunDir.open(run).fingerprint()
-    found = load_newest(run / "checkpoints", origin)
+    fingerprint = RunDir.open(run).fingerprint()
+    found = load_newest(run / "checkpoints", fingerprint)
     assert found is not None
     found.state[name] = value
-    save_checkpoint(run / "checkpoints", found, origin)
+    save_checkpoint(run / "checkpoints", found, fingerprint)
     code, _, errors = gridlstm(*PARITY, "--out", run, "--resume", "--samples", 120)
     assert code == 2
     assert errors.count("\n") == 1

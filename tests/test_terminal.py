@@ -55,7 +55,7 @@ class Clock:
         return self.now
 
 
-def shown(bar: ProgressLine, columns: int) -> str:
+def rendered(bar: ProgressLine, columns: int) -> str:
     """The line as it is now."""
     console = Console(file=io.StringIO(), width=columns, color_system=None, force_terminal=True)
     console.print(bar, end="")
@@ -92,7 +92,7 @@ def test_the_time_left_is_that_of_what_ends_the_run(
     clock.now = 180.0
     bar.stepped(done, 0.5)
     bar.evaluated({"accuracy": 0.75, "whole": 0.5})
-    line = shown(bar, columns)
+    line = rendered(bar, columns)
     assert "\n" not in line
     assert len(line) <= columns
     found = re.search(r"(max )?[\d:]+ left", line)
@@ -116,7 +116,7 @@ def test_the_bar_shows_how_near_the_end_is(monkeypatch: pytest.MonkeyPatch) -> N
         clock.now += 60
         bar.stepped(50, 0.5)
         bar.evaluated({"accuracy": 0.5})
-        lengths.append(shown(bar, 160).count("━"))
+        lengths.append(rendered(bar, 160).count("━"))
     assert lengths == [20, 20, 20]  # Half of the widest there is.
 
 

@@ -1,11 +1,11 @@
-"""What an experiment provides to the trainer, which knows no experiment."""
+"""What the trainer is given: a problem, and an observer of the training."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-__all__ = ["Measures", "Problem"]
+__all__ = ["Measures", "Observer", "Problem"]
 
 Measures = dict[str, float]
 """Measurements by name."""
@@ -71,3 +71,16 @@ class Problem(Protocol):
 
     def carry(self, tensors: Mapping[str, Tensor]) -> None:
         """Restores what :meth:`carried` returned."""
+
+
+class Observer(Protocol):
+    """Follows the training, and may ask it to stop."""
+
+    def stepped(self, samples: int, loss: float) -> None:
+        """Is called after each update."""
+
+    def evaluated(self, row: Measures) -> None:
+        """Is called after each evaluation with its measurements, the samples so far, the loss etc."""
+
+    def interrupted(self) -> bool:
+        """Whether to write a checkpoint and stop now."""

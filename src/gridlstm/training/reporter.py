@@ -54,7 +54,7 @@ def stop_on_signals() -> Iterator[StopRequest]:
 
 
 class Reporter:
-    """Reports the progress of a run, as an :class:`~gridlstm.training.trainer.Observer`.
+    """Reports the progress of a run, as an :class:`~gridlstm.training.problem.Observer`.
 
     Args:
         run: the directory for metrics; ``None`` in all processes but the first, which report nothing.

@@ -11,7 +11,6 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -29,13 +28,13 @@ from gridlstm.training.checkpoint import (
 )
 from gridlstm.training.json_checks import check_numbers, check_object, check_seconds
 from gridlstm.training.optimizer import make_optimizer, optimizer_state, restore_optimizer
-from gridlstm.training.problem import Measures, Problem
+from gridlstm.training.problem import Measures, Observer, Problem
 from gridlstm.training.processes import Processes
 from gridlstm.training.schedule import rate_factor
 from gridlstm.training.settings import Training
 from gridlstm.training.weights import WeightsError, load_weights, make_on_meta, set_weights, weights_of
 
-__all__ = ["Observer", "Outcome", "Trainer", "TrainingError"]
+__all__ = ["Outcome", "Trainer", "TrainingError"]
 
 _log = logging.getLogger("gridlstm")
 
@@ -46,19 +45,6 @@ class TrainingError(ExpectedError):
     """Training cannot continue."""
 
     code = 1
-
-
-class Observer(Protocol):
-    """Follows the training, and may ask it to stop."""
-
-    def stepped(self, samples: int, loss: float) -> None:
-        """Is called after each update."""
-
-    def evaluated(self, row: Measures) -> None:
-        """Is called after each evaluation with its measurements, the samples so far, the loss etc."""
-
-    def interrupted(self) -> bool:
-        """Whether to write a checkpoint and stop now."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +117,7 @@ class Trainer:
         self.measures: Measures = {}
         self.best: Measures = {}
         self.best_weights: dict[str, Tensor] = {}
-        self._saved = -1
+        self._saved_step = -1
         self._last_save = 0.0
         if checkpoint is not None:
             self._restore(checkpoint)
@@ -153,7 +139,7 @@ class Trainer:
             CheckpointError: if a checkpoint cannot be written.
         """
         started = last_step = self._last_save = time.monotonic()
-        while (reason := self._reason(observer, started)) is None:
+        while (reason := self._reason_to_stop(observer, started)) is None:
             loss = self._update()
             self.step += 1
             self.losses.append(loss)
@@ -164,7 +150,7 @@ class Trainer:
                 self._evaluate(self._evaluations(self.samples), observer)
         if reason == "samples" and self.losses:  # The last updates have not been evaluated yet.
             self._evaluate(self._evaluations(self.samples) + 1, observer)
-            self._saved = -1
+            self._saved_step = -1
             reason = "solved" if self._solved() else reason
         self.save()
         return Outcome(reason, self.samples, self.seconds, self.measures, self.best)
@@ -176,7 +162,7 @@ class Trainer:
             TrainingError: if a weight is not finite. Nothing is written then.
             CheckpointError: if it cannot be written.
         """
-        if self._saved != self.step:
+        if self._saved_step != self.step:
             if not all(bool(t.isfinite().all()) for t in self.network.parameters()):
                 raise TrainingError(
                     f"step {self.step}: a weight is not finite; {self._last_checkpoint()}"
@@ -184,7 +170,7 @@ class Trainer:
             checkpoint = self._checkpoint()
             if self.processes.first:
                 save_checkpoint(self.folder, checkpoint, self.fingerprint)
-            self._saved = self.step
+            self._saved_step = self.step
         self._last_save = time.monotonic()
 
     def load_old_best(self, *paths: Path) -> None:
@@ -214,11 +200,11 @@ class Trainer:
 
     def _last_checkpoint(self) -> str:
         """For error messages."""
-        if self._saved < 0:
+        if self._saved_step < 0:
             return "there is no checkpoint yet"
-        return f"the last checkpoint is that of step {self._saved}"
+        return f"the last checkpoint is that of step {self._saved_step}"
 
-    def _reason(self, observer: Observer, started: float) -> str | None:
+    def _reason_to_stop(self, observer: Observer, started: float) -> str | None:
         """The reason to stop, if any. Also writes a checkpoint when one is due.
 
         All processes agree, so they stop and save together.
@@ -308,7 +294,7 @@ class Trainer:
             self.problem.carry(
                 {name: self.processes.local_part(t).to(device) for name, t in carried.items()}
             )
-            self.step = self._saved = step
+            self.step = self._saved_step = step
             self.seconds = check_seconds(state["seconds"], "seconds")
             self.losses = list(check_numbers(dict(enumerate(state["losses"])), "losses").values())
             self.measures = check_numbers(state["measures"], "measures")
