@@ -397,7 +397,7 @@ def test_memories_of_any_string(gridlstm, tmp_path: Path) -> None:
         code, _, errors = gridlstm(*plot, "--input", wrong)
         assert (code, errors) == (
             2,
-            f"gridlstm plot: --input: expected 8 bits, 0 or 1, got '{wrong}'\n",
+            f"gridlstm plot memories: --input: expected 8 bits, 0 or 1, got '{wrong}'\n",
         )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gridlstm.data.files import DataError, Packing, Source, find
+from gridlstm.data.locate import DataError, Packing, Source, find
 from gridlstm.experiments.characters.data import Corpus, read_file
 from gridlstm.experiments.images.data import parse_idx
 from gridlstm.experiments.images.pictures import read_picture, to_digit

@@ -21,7 +21,7 @@ import pytest
 
 from gridlstm.cache import cache_folder
 from gridlstm.data import download
-from gridlstm.data.files import DataError, Packing, Source, find
+from gridlstm.data.locate import DataError, Packing, Source, find
 
 OPENSSL = shutil.which("openssl")
 pytestmark = pytest.mark.skipif(OPENSSL is None, reason="needs openssl, for a certificate")

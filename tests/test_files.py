@@ -1,4 +1,4 @@
-"""Files take their place whole or not at all, and are on the disk before they do."""
+"""Files are written atomically, and are on disk before they get their name."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from gridlstm.figures.save import save_figure
-from gridlstm.files import checksum, read_json, replacing, write_bytes, write_json, write_text
+from gridlstm.files import atomic_write, checksum, read_json, write_bytes, write_json, write_text
 from gridlstm.training.weights import save_weights
 
 WRITERS: dict[str, Callable[[Path], object]] = {
@@ -24,8 +24,8 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What is forced to the disk and renamed from now on, in order."""
+def record_events(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Records the files that are forced to disk and renamed from now on, in order."""
     events: list[tuple[str, str]] = []
     fsync, replace = os.fsync, Path.replace
 
@@ -44,15 +44,15 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs the names of open files")
 @pytest.mark.parametrize("writer", WRITERS)
-def test_content_and_folder_are_forced_to_the_disk(
+def test_content_and_folder_are_forced_to_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:
-    events = told(monkeypatch)
+    events = record_events(monkeypatch)
     path = tmp_path / "new.png"
     WRITERS[writer](path)
-    (first, beside), second, third = events[:3]
+    (first, temporary), second, third = events[:3]
     assert first == "fsync"
-    assert beside.startswith(".new.png.tmp-")
+    assert temporary.startswith(".new.png.tmp-")
     assert second == ("rename", "new.png")
     assert third == ("fsync", tmp_path.name)
     assert not list(tmp_path.glob(".*"))
@@ -69,13 +69,13 @@ def test_new_files_have_the_usual_mode(tmp_path: Path, writer: str) -> None:
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_what_fails_leaves_what_was_there(tmp_path: Path, folder: bool) -> None:
+def test_a_failure_leaves_the_old_file(tmp_path: Path, folder: bool) -> None:
     path = tmp_path / "kept"
     path.write_text("old")
 
     def fail() -> None:
-        with replacing(path, folder=folder) as beside:
-            (beside / "part" if folder else beside).write_text("new")
+        with atomic_write(path, folder=folder) as temporary:
+            (temporary / "part" if folder else temporary).write_text("new")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -84,18 +84,18 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path, folder: bool) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_takes_its_place_with_its_files(tmp_path: Path) -> None:
+def test_a_folder_is_written_with_its_files(tmp_path: Path) -> None:
     path = tmp_path / "some" / "where" / "folder"
-    with replacing(path, folder=True) as beside:
-        (beside / "a").write_text("1")
-        assert list(path.parent.iterdir()) == [beside]
+    with atomic_write(path, folder=True) as temporary:
+        (temporary / "a").write_text("1")
+        assert list(path.parent.iterdir()) == [temporary]
     assert (path / "a").read_text() == "1"
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_two_writers_do_not_meet_and_names_may_be_long(tmp_path: Path) -> None:
     path = tmp_path / ("[é]" * 60)
-    with replacing(path) as one, replacing(path) as other:
+    with atomic_write(path) as one, atomic_write(path) as other:
         assert one != other
         one.write_text("one")
         other.write_text("other")

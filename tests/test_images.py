@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from gridlstm.data.files import DataError
+from gridlstm.data.locate import DataError
 from gridlstm.experiments.images.data import MNIST, Digits, Labelled, draw_images, parse_idx, shift
 
 ROOT = Path(__file__).parents[1]

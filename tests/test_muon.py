@@ -52,7 +52,7 @@ def test_vectors_and_what_is_named_are_adams() -> None:
     torch.manual_seed(0)
     ours, theirs = nn.Linear(5, 3), nn.Linear(5, 3)
     theirs.load_state_dict(ours.state_dict())
-    first = Muon(ours, 0.01, outer=["wei*"])
+    first = Muon(ours, 0.01, adam_parameters=["wei*"])
     second = torch.optim.Adam(theirs.parameters(), 0.01)
     for _ in range(5):
         x = torch.randn(4, 5)
@@ -94,7 +94,7 @@ def test_matrices_that_read_or_write_data_are_adams(
     record = EXPERIMENTS[experiment]
     problem = record.make_problem(replace(record.presets["smoke"], **options))
     network = problem.network()
-    optimizer = Muon(network, outer=problem.outer)
+    optimizer = Muon(network, adam_parameters=problem.adam_parameters)
     matrices = {id(p) for p in optimizer.param_groups[0]["params"]}
     found = [
         name

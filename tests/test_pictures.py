@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from gridlstm.data.files import DataError
+from gridlstm.data.locate import DataError
 from gridlstm.experiments.images.data import Digits, shift
 from gridlstm.experiments.images.pictures import read_picture, to_digit
 

@@ -1,4 +1,4 @@
-"""Run directories: they explain themselves, and nothing in them is overwritten by mistake."""
+"""Run directories: nothing in them is overwritten by mistake."""
 
 import errno
 import json
@@ -21,32 +21,32 @@ def changed(**options: object) -> dict[str, object]:
 
 
 def begun(path: Path, config: Mapping[str, object] = CONFIG) -> RunDir:
-    run = RunDir.start(path, config, resume=False)
-    run.begin(0)
+    run = RunDir.prepare(path, config, resume=False)
+    run.begin_session(0)
     return run
 
 
 def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
     begun(tmp_path / "a")
     with pytest.raises(RunError, match=r"a: the run already exists; pass --resume to continue it"):
-        RunDir.start(tmp_path / "a", CONFIG, resume=False)
-    assert RunDir.start(tmp_path / "a", CONFIG, resume=True).config()["experiment"] == "parity"
+        RunDir.prepare(tmp_path / "a", CONFIG, resume=False)
+    assert RunDir.prepare(tmp_path / "a", CONFIG, resume=True).config()["experiment"] == "parity"
 
 
 def test_a_run_that_is_overwritten_stays_until_the_new_one_begins(tmp_path: Path) -> None:
     run = begun(tmp_path)
-    run.append({"step": 1, "samples": 15})
-    run.finish({"reason": "samples"}, "sum")
+    run.append_metrics({"step": 1, "samples": 15})
+    run.finish_session({"reason": "samples"}, "sum")
     for name in ("checkpoints/step-1", "tensorboard"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "notes.txt").write_text("of the user")
     (tmp_path / "model.safetensors").write_text("weights")
     before = set(tmp_path.rglob("*"))
-    new = RunDir.start(tmp_path, changed(layers=4), resume=False, overwrite=True)
+    new = RunDir.prepare(tmp_path, changed(layers=4), resume=False, overwrite=True)
     assert new.config()["options"]["layers"] == 4
     assert set(tmp_path.rglob("*")) == before
     assert RunDir.open(tmp_path).config()["options"]["layers"] == 3
-    new.begin(0)
+    new.begin_session(0)
     assert RunDir.open(tmp_path).config()["options"]["layers"] == 4
     assert new.metrics() == []
     assert len(new.sessions()) == 1
@@ -56,11 +56,11 @@ def test_a_run_that_is_overwritten_stays_until_the_new_one_begins(tmp_path: Path
 
 
 @pytest.mark.parametrize("options", [{"resume": True}, {"resume": False, "overwrite": True}])
-def test_what_is_no_run_is_left_alone(tmp_path: Path, options: dict[str, bool]) -> None:
+def test_a_directory_of_other_files_is_left_alone(tmp_path: Path, options: dict[str, bool]) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     for path in (tmp_path, tmp_path / "thesis.txt"):
         with pytest.raises(RunError, match=r"not a run directory \(no config.json\), and not empty"):
-            RunDir.start(path, CONFIG, **options)
+            RunDir.prepare(path, CONFIG, **options)
         with pytest.raises(RunError, match="not a run directory"), RunDir(path).lock():
             pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
@@ -69,44 +69,44 @@ def test_what_is_no_run_is_left_alone(tmp_path: Path, options: dict[str, bool]) 
 def test_a_config_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"name": "another program"}')
     with pytest.raises(RunError, match="expected a 'gridlstm run 1', got something else"):
-        RunDir.start(tmp_path, CONFIG, resume=False, overwrite=True)
+        RunDir.prepare(tmp_path, CONFIG, resume=False, overwrite=True)
 
 
 def test_other_options_are_named(tmp_path: Path) -> None:
     begun(tmp_path)
     with pytest.raises(RunError, match=r"other options: layers was 3, now 4; rate was None, now 0.1$"):
-        RunDir.start(tmp_path, changed(layers=4, rate=0.1), resume=True)
+        RunDir.prepare(tmp_path, changed(layers=4, rate=0.1), resume=True)
     with pytest.raises(RunError, match="expected a run of addition, got one of parity"):
-        RunDir.start(tmp_path, {**CONFIG, "experiment": "addition"}, resume=True)
-    RunDir.start(tmp_path, changed(samples=200), resume=True)
+        RunDir.prepare(tmp_path, {**CONFIG, "experiment": "addition"}, resume=True)
+    RunDir.prepare(tmp_path, changed(samples=200), resume=True)
 
 
-def test_an_option_younger_than_the_run_has_its_default(tmp_path: Path) -> None:
-    origin = begun(tmp_path).origin()
+def test_an_option_newer_than_the_run_has_its_default(tmp_path: Path) -> None:
+    fingerprint = begun(tmp_path).fingerprint()
     defaults = {"layers": 9, "tilt": (1, 2)}
-    run = RunDir.start(tmp_path, changed(tilt=(1, 2), samples=200), resume=True, defaults=defaults)
-    run.begin(0)
-    assert RunDir.open(tmp_path).origin() == origin  # Its checkpoints can be used.
+    run = RunDir.prepare(tmp_path, changed(tilt=(1, 2), samples=200), resume=True, defaults=defaults)
+    run.begin_session(0)
+    assert RunDir.open(tmp_path).fingerprint() == fingerprint  # Its checkpoints can be used.
     assert RunDir.open(tmp_path).config()["options"]["samples"] == 200
     with pytest.raises(RunError, match=r"other options: tilt was \[1, 2\], now \[3\]$"):
-        RunDir.start(tmp_path, changed(tilt=(3,)), resume=True, defaults=defaults)
+        RunDir.prepare(tmp_path, changed(tilt=(3,)), resume=True, defaults=defaults)
 
 
 def test_the_number_of_samples_is_part_of_a_schedule(tmp_path: Path) -> None:
     begun(tmp_path, changed(schedule="cosine"))
     with pytest.raises(RunError, match="samples was 100, now 200"):
-        RunDir.start(tmp_path, changed(schedule="cosine", samples=200), resume=True)
+        RunDir.prepare(tmp_path, changed(schedule="cosine", samples=200), resume=True)
 
 
 def test_metrics_of_steps_to_come_are_dropped(tmp_path: Path) -> None:
     run = begun(tmp_path)
     for step in (1, 2, 3):
-        run.append({"step": step, "samples": step})
+        run.append_metrics({"step": step, "samples": step})
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 4')  # The process was killed here.
     assert [row["step"] for row in run.metrics()] == [1, 2, 3]
-    run.begin(2, threads=1)
-    run.append({"step": 3, "samples": 3})
+    run.begin_session(2, threads=1)
+    run.append_metrics({"step": 3, "samples": 3})
     assert [row["step"] for row in run.metrics()] == [1, 2, 3]
     session = run.sessions()[1]
     assert session["step"] == 2
@@ -116,17 +116,17 @@ def test_metrics_of_steps_to_come_are_dropped(tmp_path: Path) -> None:
 def test_a_summary_holds_until_the_next_session(tmp_path: Path) -> None:
     """And what was measured, for as long as the model is the same."""
     run = begun(tmp_path)
-    run.finish({"reason": "samples"}, "one")
-    run.note("evaluation.json", {})
+    run.finish_session({"reason": "samples"}, "one")
+    run.write_result("evaluation.json", {})
     assert run.summary() == {"reason": "samples", "session": 1, "model": "one"}
-    run.begin(1)
+    run.begin_session(1)
     assert run.summary() is None
     assert (tmp_path / "summary.json").exists()
-    run.finish({"reason": "samples"}, "one")
+    run.finish_session({"reason": "samples"}, "one")
     assert run.summary() is not None
     assert (tmp_path / "evaluation.json").exists()
-    run.begin(1)
-    run.finish({"reason": "solved"}, "two")
+    run.begin_session(1)
+    run.finish_session({"reason": "solved"}, "two")
     assert run.summary() == {"reason": "solved", "session": 3, "model": "two"}
     assert not (tmp_path / "evaluation.json").exists()
 
@@ -135,7 +135,7 @@ def test_a_summary_of_an_older_version_holds_until_the_next_session(tmp_path: Pa
     run = begun(tmp_path)
     (tmp_path / "summary.json").write_text('{"reason": "samples"}')
     assert run.summary() == {"reason": "samples"}
-    run.begin(1)
+    run.begin_session(1)
     assert run.summary() is None
 
 
@@ -149,7 +149,7 @@ def test_only_one_process_trains(tmp_path: Path) -> None:
         with pytest.raises(RunError, match=busy), RunDir(tmp_path / "run").lock():
             pass
         assert unfinished.exists()
-        RunDir.open(first.path).note("evaluation.json", {})  # Readers need no lock.
+        RunDir.open(first.path).write_result("evaluation.json", {})  # Readers need no lock.
     (first.path / ".evaluation.json.tmp-of-another-host").write_text("{")
     with RunDir(tmp_path / "run").lock():
         assert not unfinished.exists()
@@ -179,9 +179,9 @@ def test_what_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(RunError, match=r"cannot write .*metrics.jsonl: .*No space left on device"):
-        run.append({"step": 1})
+        run.append_metrics({"step": 1})
     with pytest.raises(RunError, match=r"cannot write .*summary.json: .*No space left on device"):
-        run.finish({}, "")
+        run.finish_session({}, "")
     with pytest.raises(RunError, match=r"cannot write .*other"):
         begun(tmp_path / "other")
     (tmp_path / "file").touch()

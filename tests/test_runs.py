@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from gridlstm.files import checksum
-from gridlstm.training.checkpoint import Checkpoint, load_newest, save
+from gridlstm.training.checkpoint import Checkpoint, load_newest, save_checkpoint
 from gridlstm.training.rundir import RunDir
 
 COMMAND = [sys.executable, "-m", "gridlstm"]
@@ -91,7 +91,7 @@ def test_the_model_is_the_network_that_the_summary_names(gridlstm, run: Path) ->
     summary = RunDir.open(run).summary()
     assert summary is not None
     assert summary["model"] == checksum(run / "model.safetensors")
-    found = load_newest(run / "checkpoints", RunDir.open(run).origin())
+    found = load_newest(run / "checkpoints", RunDir.open(run).fingerprint())
     assert found is not None
     assert found.state["best"] == summary["best"]
     for name, tensor in tensors(run).items():
@@ -122,11 +122,11 @@ def _older(run: Path) -> None:
 def _rewrite(path: Path) -> None:
     """A checkpoint without the best weights."""
     described = json.loads((path / "state.json").read_text())
-    step, state, origin = described["step"], described["state"], described["origin"]
+    step, state, fingerprint = described["step"], described["state"], described["origin"]
     kept = load_file(path / "tensors.safetensors")
     kept = {name: tensor for name, tensor in kept.items() if not name.startswith("best.")}
     shutil.rmtree(path)
-    save(path.parent, Checkpoint(step, kept, state), origin)
+    save_checkpoint(path.parent, Checkpoint(step, kept, state), fingerprint)
 
 
 @pytest.mark.parametrize("damaged", [(), ("best",), ("best", "model")])
@@ -165,13 +165,13 @@ def test_a_run_started_before_an_option_existed_is_resumed(gridlstm, tmp_path: P
 
 def _without(run: Path, option: str) -> None:
     """Makes of a run one that is older than an option."""
-    found = load_newest(run / "checkpoints", RunDir.open(run).origin())
+    found = load_newest(run / "checkpoints", RunDir.open(run).fingerprint())
     assert found is not None
     config = json.loads((run / "config.json").read_text())
     del config["options"][option]
     (run / "config.json").write_text(json.dumps(config))
     shutil.rmtree(run / "checkpoints")
-    save(run / "checkpoints", Checkpoint(*found), RunDir.open(run).origin())
+    save_checkpoint(run / "checkpoints", Checkpoint(*found), RunDir.open(run).fingerprint())
 
 
 def test_two_processes_do_not_train_in_one_place(gridlstm, tmp_path: Path) -> None:
@@ -328,11 +328,11 @@ def test_a_state_of_another_shape_is_one_line(
 ) -> None:
     """Even if all checksums are right."""
     run = Path(shutil.copytree(ended_parity, tmp_path / "run"))
-    origin = RunDir.open(run).origin()
-    found = load_newest(run / "checkpoints", origin)
+    fingerprint = RunDir.open(run).fingerprint()
+    found = load_newest(run / "checkpoints", fingerprint)
     assert found is not None
     found.state[name] = value
-    save(run / "checkpoints", found, origin)
+    save_checkpoint(run / "checkpoints", found, fingerprint)
     code, _, errors = gridlstm(*PARITY, "--out", run, "--resume", "--samples", 120)
     assert code == 2
     assert errors.count("\n") == 1

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gridlstm import data
-from gridlstm.data.files import DataError, Source
+from gridlstm.data.locate import DataError, Source
 from gridlstm.experiments.translation import data as parallel
 from gridlstm.experiments.translation.data import Buckets, Pair, Parallel, make_batch, read_pairs
 from gridlstm.experiments.translation.tokens import make_tokeniser

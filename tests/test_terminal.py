@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from gridlstm.training.bar import Bar
+from gridlstm.training.progress import ProgressLine
 from gridlstm.training.settings import Training
 
 MODULE = [sys.executable, "-m", "gridlstm"]
@@ -55,7 +55,7 @@ class Clock:
         return self.now
 
 
-def shown(bar: Bar, columns: int) -> str:
+def rendered(bar: ProgressLine, columns: int) -> str:
     """The line as it is now."""
     console = Console(file=io.StringIO(), width=columns, color_system=None, force_terminal=True)
     console.print(bar, end="")
@@ -87,12 +87,12 @@ def test_the_time_left_is_that_of_what_ends_the_run(
 ) -> None:
     """After three minutes. The name goes first if there is no room; bar, count and time left stay."""
     clock = Clock()
-    monkeypatch.setattr("gridlstm.training.bar.time", clock)
-    bar = Bar("memorization-20", 0, Training(**limits), goal, Console(file=io.StringIO()))  # type: ignore[arg-type]
+    monkeypatch.setattr("gridlstm.training.progress.time", clock)
+    bar = ProgressLine("memorization-20", 0, Training(**limits), goal, Console(file=io.StringIO()))  # type: ignore[arg-type]
     clock.now = 180.0
     bar.stepped(done, 0.5)
     bar.evaluated({"accuracy": 0.75, "whole": 0.5})
-    line = shown(bar, columns)
+    line = rendered(bar, columns)
     assert "\n" not in line
     assert len(line) <= columns
     found = re.search(r"(max )?[\d:]+ left", line)
@@ -109,14 +109,14 @@ def test_the_time_left_is_that_of_what_ends_the_run(
 
 def test_the_bar_shows_how_near_the_end_is(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr("gridlstm.training.bar.time", clock)
+    monkeypatch.setattr("gridlstm.training.progress.time", clock)
     lengths = []
     for goal, limits in (("accuracy", {}), (None, {"samples": 100}), (None, {"minutes": 2.0})):
-        bar = Bar("run", 0, Training(**limits), goal, Console(file=io.StringIO()))  # type: ignore[arg-type]
+        bar = ProgressLine("run", 0, Training(**limits), goal, Console(file=io.StringIO()))  # type: ignore[arg-type]
         clock.now += 60
         bar.stepped(50, 0.5)
         bar.evaluated({"accuracy": 0.5})
-        lengths.append(shown(bar, 160).count("━"))
+        lengths.append(rendered(bar, 160).count("━"))
     assert lengths == [20, 20, 20]  # Half of the widest there is.
 
 

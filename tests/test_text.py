@@ -21,7 +21,7 @@ import pytest
 from hypothesis import example, given
 
 from gridlstm.cache import cache_folder
-from gridlstm.data.files import DataError, Packing, Source, embedded, find
+from gridlstm.data.locate import DataError, Packing, Source, embedded, find
 from gridlstm.experiments.characters.data import (
     Corpus,
     contiguous,
@@ -168,7 +168,7 @@ def test_a_zip_is_read_by_name_only(tmp_path: Path) -> None:
     path = tmp_path / "data" / "boxers.zip"
     path.parent.mkdir()
     path.write_bytes(pack(".zip", members=hostile))
-    with pytest.raises(DataError, match=r"boxers\.zip: .*\(there is no boxers in it\)"):
+    with pytest.raises(DataError, match=r"boxers\.zip: .*\(no boxers in the archive\)"):
         find(SOURCE, path.parent)
     path.write_bytes(pack(".zip", members=(*hostile, "boxers")))
     found = find(SOURCE, path.parent)
@@ -222,7 +222,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch) -> None:
 
 def test_processes_at_once(tmp_path: Path) -> None:
     (tmp_path / "boxers.xz").write_bytes(pack(".xz"))
-    code = f"from gridlstm.data.files import Source, find\nprint(find({SOURCE!r}).stat().st_size)"
+    code = f"from gridlstm.data.locate import Source, find\nprint(find({SOURCE!r}).stat().st_size)"
     command = [sys.executable, "-W", "error", "-c", code]
     environment = {**os.environ, "GRIDLSTM_DATA": str(tmp_path)}
     running = [

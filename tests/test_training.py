@@ -1,4 +1,4 @@
-"""The trainer: what is stopped goes on as if it had not been, and what is damaged is not trusted."""
+"""The trainer: a stopped run continues as if it had never stopped, and damaged files are not used."""
 
 import json
 import logging
@@ -15,11 +15,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gridlstm.training.checkpoint import Checkpoint, CheckpointError, load_newest, save
+from gridlstm.training.checkpoint import Checkpoint, CheckpointError, load_newest, save_checkpoint
 from gridlstm.training.schedule import rate_factor
 from gridlstm.training.settings import Training
 from gridlstm.training.trainer import Measures, Outcome, Trainer, TrainingError
-from gridlstm.training.weights import save_weights
 
 
 class Mix(nn.Module):
@@ -36,7 +35,7 @@ class Mix(nn.Module):
 class Line:
     """A linear problem with dropout, tied weights, and something carried from update to update."""
 
-    outer = ("0.*",)
+    adam_parameters = ("0.*",)
 
     def __init__(self, nan_at: int | None = None) -> None:
         self.mean = torch.zeros(4)
@@ -59,7 +58,7 @@ class Line:
     def show(self, count: int) -> Iterator[str]:
         return map(str, range(count))
 
-    def test(self, network: nn.Module, samples: int | None, streams: int) -> Measures:
+    def test(self, network: nn.Module, samples: int | None, options: object) -> Measures:
         return self.evaluate(network, samples or 1)
 
     def evaluate(self, network: nn.Module, number: int) -> Measures:
@@ -80,7 +79,7 @@ class Line:
 
 
 class Watcher:
-    """Remembers what it is told, and interrupts after some updates."""
+    """Records evaluations, and interrupts after some updates."""
 
     def __init__(self, stop_after: int | None = None) -> None:
         self.rows: list[Measures] = []
@@ -137,7 +136,7 @@ def test_checkpoints_are_kept_two_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damage", ["truncated", "changed", "foreign", "no state", "not json", "unfinished"]
 )
-def test_a_damaged_checkpoint_is_passed_over(
+def test_a_damaged_checkpoint_is_skipped(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     start(tmp_path, stop=5)
@@ -159,9 +158,9 @@ def test_a_damaged_checkpoint_is_passed_over(
     else:
         newest.rename(tmp_path / ".step-10.123")
     with caplog.at_level(logging.WARNING, "gridlstm"):
-        found = load_newest(tmp_path)
-    assert found is not None
-    assert found.step == 5
+        checkpoint = load_newest(tmp_path)
+    assert checkpoint is not None
+    assert checkpoint.step == 5
     assert bool(caplog.records) == (damage != "unfinished")
     whole, *_ = start(tmp_path.with_name("whole"))
     resumed, *_ = start(tmp_path)
@@ -169,20 +168,22 @@ def test_a_damaged_checkpoint_is_passed_over(
 
 
 @pytest.mark.parametrize("kind", ["origin", "step", "shape", "name", "state"])
-def test_a_foreign_checkpoint_is_passed_over(
+def test_a_checkpoint_of_another_run_is_skipped(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     start(tmp_path, stop=5)
     newest = tmp_path / "step-10"
     if kind == "origin":
-        save(tmp_path, Checkpoint(10, {"network.0.weight": torch.ones(4, 4)}, {}), "another run")
+        save_checkpoint(
+            tmp_path, Checkpoint(10, {"network.0.weight": torch.ones(4, 4)}, {}), "another run"
+        )
     elif kind == "step":
         start(tmp_path, stop=4)
         (tmp_path / "step-9").rename(newest)
     elif kind == "shape":
-        save(tmp_path, Checkpoint(10, {"network.0.weight": torch.ones(1, 1)}, {}))
+        save_checkpoint(tmp_path, Checkpoint(10, {"network.0.weight": torch.ones(1, 1)}, {}))
     elif kind == "name":
-        save(tmp_path, Checkpoint(10, {"network.weight": torch.ones(4, 4)}, {}))
+        save_checkpoint(tmp_path, Checkpoint(10, {"network.weight": torch.ones(4, 4)}, {}))
     else:
         start(tmp_path, stop=5)
         state = newest / "state.json"
@@ -210,7 +211,7 @@ def test_damaged_checkpoints_do_not_push_out_good_ones(tmp_path: Path) -> None:
     ]
 
 
-def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
     trainer = Trainer(Line(), SETTINGS, tmp_path)
     with torch.no_grad():
         next(trainer.network.parameters())[0] = torch.inf
@@ -219,17 +220,12 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_weights_may_be_read_by_whoever_may_read_other_files(tmp_path: Path) -> None:
-    (tmp_path / "other").touch()
-    save_weights(nn.Linear(2, 3), tmp_path / "model.safetensors")
-    modes = {path.stat().st_mode for path in tmp_path.iterdir()}
-    assert len(modes) == 1, modes
-
-
 def test_no_usable_checkpoint_is_an_error_not_a_new_start(tmp_path: Path) -> None:
     start(tmp_path, stop=5)
     (tmp_path / "step-5" / "state.json").write_text("")
-    with pytest.raises(CheckpointError, match=r"no usable checkpoint in .*: 1 damaged or foreign"):
+    with pytest.raises(
+        CheckpointError, match=r"no usable checkpoint in .*: 1 damaged or of another run"
+    ):
         Trainer(Line(), SETTINGS, tmp_path)
     assert (tmp_path / "step-5" / "tensors.safetensors").exists()
 
@@ -247,12 +243,12 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_others(
     with pytest.raises(
         CheckpointError, match=r"cannot write checkpoint .*step-9.*No space left on device"
     ):
-        save(tmp_path, Checkpoint(9, {"a": torch.zeros(2)}, {}))
+        save_checkpoint(tmp_path, Checkpoint(9, {"a": torch.zeros(2)}, {}))
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["step-5"]
 
 
-def test_a_loss_that_is_no_number_stops_before_it_does_harm(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> None:
     start(tmp_path, stop=5)
     trainer = Trainer(Line(nan_at=8 * 11), SETTINGS, tmp_path)
     with pytest.raises(
@@ -260,9 +256,9 @@ def test_a_loss_that_is_no_number_stops_before_it_does_harm(tmp_path: Path) -> N
     ):
         trainer.run(Watcher())
     assert all(p.isfinite().all() for p in trainer.network.parameters())
-    found = load_newest(tmp_path)
-    assert found is not None
-    assert found.step == 5
+    checkpoint = load_newest(tmp_path)
+    assert checkpoint is not None
+    assert checkpoint.step == 5
 
 
 def test_it_stops_when_solved_and_when_time_is_up(tmp_path: Path) -> None:
@@ -353,9 +349,27 @@ def _newest(folder: Path) -> int:
 )
 def test_schedules(tmp_path: Path, schedule: str, rates: list[float]) -> None:
     settings = replace(SETTINGS, batch=1, samples=20, warmup=0, schedule=schedule)  # type: ignore[arg-type]
-    trainer = Trainer(Line(), settings, tmp_path)
-    found = []
-    for trainer.step in (0, 5, 10, 15, 18):
-        trainer._update()
-        found.append(trainer.optimizer.param_groups[0]["lr"] / settings.rate)
-    assert found == pytest.approx(rates, abs=1e-3)
+    trainer, seen = Trainer(Line(), settings, tmp_path), []
+
+    class RateWatcher(Watcher):
+        def stepped(self, samples: int, loss: float) -> None:
+            seen.append(trainer.optimizer.param_groups[0]["lr"] / settings.rate)
+
+    trainer.run(RateWatcher())
+    assert [seen[step] for step in (0, 5, 10, 15, 18)] == pytest.approx(rates, abs=1e-3)
+
+
+def test_training_knows_no_network_and_no_experiment() -> None:
+    """Importing all of it loads none of them; the problem above is all that the trainer needs."""
+    code = """
+import pkgutil, sys
+from importlib import import_module
+import gridlstm.training
+for module in pkgutil.iter_modules(gridlstm.training.__path__):
+    import_module(f"gridlstm.training.{module.name}")
+parts = {name.split(".")[1] for name in sys.modules if name.startswith("gridlstm.")}
+print(*sorted(parts))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    support = {"errors", "fields", "files", "pipes", "provenance", "ranges"}
+    assert set(done.stdout.split()) == {"training", *support}

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch.nn import functional as F
 
 from gridlstm import AttentionTranslator, Reencoder
-from gridlstm.data.files import DataError
+from gridlstm.data.locate import DataError
 from gridlstm.experiments.registry import EXPERIMENTS, flat, from_flat
 from gridlstm.experiments.trained import open_run, options_of
 from gridlstm.experiments.translation import TRANSLATION, alignment

@@ -1,4 +1,4 @@
-"""The user's cache: what the package has made or fetched, and can make or fetch again."""
+"""The cache folder: compiled kernels and downloads, which can be made again."""
 
 import os
 import stat
@@ -8,19 +8,19 @@ __all__ = ["cache_folder", "private_folder"]
 
 
 def cache_folder() -> Path:
-    """Where it is: ``GRIDLSTM_CACHE``, or ``gridlstm`` among the user's other caches.
+    """The cache folder: ``GRIDLSTM_CACHE``, or ``gridlstm`` in the user's cache directory.
 
     Raises:
         OSError: if ``GRIDLSTM_CACHE`` is not an absolute path, or is not set and the user has no home
-            directory. A relative path would be another folder wherever the process is started.
+            directory. A relative path would depend on the current directory.
     """
-    given = os.environ.get("GRIDLSTM_CACHE")
-    if given:
-        if not Path(given).is_absolute():
-            raise OSError(f"GRIDLSTM_CACHE: expected an absolute path, got {given}")
-        return Path(given)
+    chosen = os.environ.get("GRIDLSTM_CACHE")
+    if chosen:
+        if not Path(chosen).is_absolute():
+            raise OSError(f"GRIDLSTM_CACHE: expected an absolute path, got {chosen}")
+        return Path(chosen)
     caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not caches.is_absolute():
+    if not caches.is_absolute():  # By its specification a relative path is ignored.
         try:
             caches = Path.home() / ".cache"
         except RuntimeError:
@@ -31,23 +31,23 @@ def cache_folder() -> Path:
 
 
 def private_folder(name: str) -> Path:
-    """A folder of the cache that only the user can have put anything into, made if it is missing.
+    """A folder in the cache to which only the user can write, created if missing.
 
-    It is for what is trusted when it is found again, such as code.
+    It is for content that is trusted later, such as code.
 
     Raises:
-        OSError: if there is no cache or it cannot be written, or if the folder is a symbolic link,
-            belongs to another user or is open to others.
+        OSError: if there is no cache folder or it cannot be written, or if the private folder is a
+            symbolic link, belongs to another user or is accessible to others.
     """
     if not hasattr(os, "getuid"):
         raise OSError("files have no owners on this system")
     folder = cache_folder() / name
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise OSError(f"{folder}: expected a folder, got a symbolic link")
-    if found.st_uid != os.getuid():
-        raise OSError(f"{folder}: expected a folder of user {os.getuid()}, got one of {found.st_uid}")
-    if found.st_mode & 0o077:
-        raise OSError(f"{folder}: expected mode 700, got {found.st_mode & 0o777:o}, open to others")
+    if status.st_uid != os.getuid():
+        raise OSError(f"{folder}: expected a folder of user {os.getuid()}, got one of {status.st_uid}")
+    if status.st_mode & 0o077:
+        raise OSError(f"{folder}: expected mode 700, got {status.st_mode & 0o777:o}, open to others")
     return folder

@@ -1,16 +1,16 @@
-"""What can go wrong without anything being wrong with the program."""
+"""Errors that are not bugs of the program."""
 
 import re
 
-__all__ = ["ExpectedError", "shown"]
+__all__ = ["ExpectedError", "one_line"]
 
 
 class ExpectedError(RuntimeError):
-    """Something that cannot be done, and why. The command line shows it as one line.
+    """An error that a user can cause or run into. Commands print it as one line, without a traceback.
 
     Args:
-        message: what, and why.
-        code: what a command exits with: 2 if what was given is at fault, 1 if it failed while running.
+        message: what failed, and why.
+        code: the exit code: 2 if an argument or a file is wrong, 1 if the command failed while running.
             Default: that of the class.
     """
 
@@ -21,10 +21,10 @@ class ExpectedError(RuntimeError):
         self.code = type(self).code if code is None else code
 
 
-def shown(text: object) -> str:
-    r"""A text as one line that is safe for a terminal: control characters are escaped.
+def one_line(text: object) -> str:
+    r"""Formats a text as one line that is safe for a terminal: control characters are escaped.
 
-    >>> shown("a\n b\x1b[31m")
+    >>> one_line("a\n b\x1b[31m")
     'a b\\x1b[31m'
     """
     line = re.sub(r"\s*\n\s*", " ", str(text).strip())

@@ -1,4 +1,4 @@
-"""Checks of the fields of a dataclass: what their annotations say, and ranges. No PyTorch here."""
+"""Checks of the fields of a dataclass: their annotated types, and ranges. No PyTorch here."""
 
 import math
 from dataclasses import dataclass, fields
@@ -13,12 +13,12 @@ from gridlstm.ranges import Bounds, check_number
 __all__ = ["AtMost", "Layers", "Threads", "check_fields", "check_types"]
 
 LARGEST = 2**53
-"""No integer is larger: up to here JSON, floats and 64-bit integers agree."""
+"""The largest allowed integer: up to here JSON, floats and 64-bit integers agree."""
 
 
 @dataclass(frozen=True)
 class AtMost:
-    """A limit of a number, as metadata of its annotation: ``Annotated[int, AtMost(1000)]``."""
+    """An upper bound of a number, as metadata of its annotation: ``Annotated[int, AtMost(1000)]``."""
 
     value: int
     because: str = ""
@@ -28,10 +28,10 @@ class AtMost:
 
 
 Threads = Annotated[int, AtMost(1024, "each has a stack of 8 MiB or so")]
-"""Threads of a process; a thousand times more would take terabytes."""
+"""Threads of a process. A thousand times more would need terabytes."""
 Layers = Annotated[int, AtMost(1000)]
-"""Layers of a network. The paper has up to 148; a network builds its parts one by one, so many more
-would take minutes before anything could be said about their memory."""
+"""Layers of a network; the paper has up to 148. Layers are made one by one, so with many more it would
+take minutes before their memory is known."""
 
 _NAMES = {
     bool: "True or False",
@@ -43,10 +43,9 @@ _NAMES = {
 
 
 def check_types(record: Any) -> None:
-    """Checks that each field of a dataclass has exactly the type that it is annotated with.
+    """Checks that each field of a dataclass has exactly its annotated type.
 
-    A ``bool`` is not an integer, an integer is a number, and a ``Literal`` is one of its values.
-    Numbers are finite.
+    A ``bool`` is not an integer, an integer is a number, and numbers are finite.
 
     Raises:
         ValueError: if a field has another type, is too large or not finite.
@@ -70,7 +69,7 @@ def check_types(record: Any) -> None:
 
 
 def check_fields(owner: object, *names: str, **bounds: Unpack[Bounds]) -> None:
-    """:func:`~gridlstm.ranges.check_number` for several fields of ``owner``."""
+    """Applies :func:`~gridlstm.ranges.check_number` to several fields of ``owner``."""
     for name in names:
         check_number(name, getattr(owner, name), **bounds)
 

@@ -1,8 +1,8 @@
-"""Files that take their place whole or not at all, and only once they are on the disk.
+"""Atomic writes, checksums and JSON.
 
-Everything the package writes goes through :func:`replacing`: the new content is written beside its
-place under a name no other process uses, forced to the disk and renamed. A process that is killed
-leaves what was there before, and perhaps a temporary file ``.NAME.tmp-*``.
+Everything the package writes goes through :func:`atomic_write`: the new content is written to a
+temporary file in the same folder, forced to disk and renamed. A process that is killed leaves the old
+file, and perhaps the temporary one, ``.NAME.tmp-*``.
 """
 
 import hashlib
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "atomic_write",
     "checksum",
     "make_folder",
     "read_json",
-    "replacing",
     "write_bytes",
     "write_json",
     "write_text",
@@ -31,62 +31,63 @@ _HOST = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())[:32]
 
 
 @contextmanager
-def replacing(path: Path, *, folder: bool = False) -> Iterator[Path]:
-    """Gives a temporary path beside ``path``; what is written there takes its place at the end.
+def atomic_write(path: Path, *, folder: bool = False) -> Iterator[Path]:
+    """Yields a temporary path, which is renamed to ``path`` at the end of the context.
 
-    The file, and each file of a folder, gets the mode that new files have. If anything fails, the
-    temporary path is removed and ``path`` is as it was.
+    Files get the mode of any new file. If anything fails, the temporary path is removed and ``path`` is
+    unchanged.
 
     Args:
-        path: what to write or to replace. Missing parents are made.
-        folder: give an empty folder instead of an empty file. It cannot replace a folder that exists.
+        path: the file or folder to write. Missing parents are created.
+        folder: yield an empty folder instead of an empty file. It cannot replace an existing folder.
 
     Raises:
         OSError: if it cannot be written.
     """
     make_folder(path.parent)
-    unique = f"{_HOST}-{os.getpid()}-{secrets.token_hex(4)}"  # Also among machines that share a disk.
-    beside = path.with_name(f".{path.name[:40]}.tmp-{unique}")  # A name may have 255 bytes.
+    # The host is part of it, because several machines may share the disk.
+    unique = f"{_HOST}-{os.getpid()}-{secrets.token_hex(4)}"
+    temporary = path.with_name(f".{path.name[:40]}.tmp-{unique}")  # Names are limited to 255 bytes.
     try:
         if folder:
-            beside.mkdir()
+            temporary.mkdir()
         else:
-            beside.touch(exist_ok=False)
-        usual = beside.stat().st_mode & 0o666
-        yield beside
-        for file in beside.iterdir() if folder else [beside]:
-            file.chmod(usual)  # Some libraries write files that only their owner can read.
-            _force(file)
+            temporary.touch(exist_ok=False)
+        mode = temporary.stat().st_mode & 0o666
+        yield temporary
+        for file in temporary.iterdir() if folder else [temporary]:
+            file.chmod(mode)  # Some libraries write files that only the owner can read.
+            _fsync(file)
         if folder:
-            _force(beside)
-        beside.replace(path)
-        _force(path.parent)
+            _fsync(temporary)
+        temporary.replace(path)
+        _fsync(path.parent)
     except BaseException:
         if folder:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
         else:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         raise
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all; raises what :func:`replacing` does."""
-    with replacing(path) as beside:
-        beside.write_bytes(content)
+    """Writes a file atomically. Raises what :func:`atomic_write` does."""
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file whole or not at all; raises what :func:`replacing` does."""
+    """Writes a file atomically. Raises what :func:`atomic_write` does."""
     write_bytes(path, text.encode())
 
 
 def write_json(path: Path, content: object) -> None:
-    """Writes a file whole or not at all; raises what :func:`replacing` does."""
+    """Writes a file atomically. Raises what :func:`atomic_write` does."""
     write_text(path, json.dumps(content, indent=1) + "\n")
 
 
 def read_json(text: str) -> Any:
-    """What a JSON text holds.
+    """Parses JSON.
 
     Raises:
         ValueError: if it is not JSON, or nested too deeply for Python's parser.
@@ -107,15 +108,15 @@ def checksum(path: Path) -> str:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and its missing parents, and forces them to the disk."""
+    """Creates a folder and its missing parents, and forces them to disk."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
-        _force(path.parent)
+        _fsync(path.parent)
 
 
-def _force(path: Path) -> None:
-    """To the disk, so that a power cut after the rename finds the content there."""
+def _fsync(path: Path) -> None:
+    """Forces a file or folder to disk, so that a power cut after the rename loses nothing."""
     if os.name == "nt" and path.is_dir():  # Windows does not open folders.
         return
     handle = os.open(path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Where a number comes from: the machine, the versions, the commit. Part of every result file."""
+"""Machine, versions and commit: part of every result file."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ _PACKAGES = ("gridlstm", "torch", "numpy")
 
 
 def environment() -> dict[str, Any]:
-    """What a reader needs to judge or repeat a measurement.
+    """Describes where a measurement was made, so that it can be judged or repeated.
 
     >>> sorted(environment())
     ['commit', 'machine', 'python', 'time', 'versions']
@@ -35,11 +35,11 @@ def environment() -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree, marked where files differ from it; none for an installed copy."""
+    """The commit of the source tree, marked if files differ from it; ``None`` for an installed copy."""
     here = Path(__file__).parent
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
-        done = subprocess.run(
+        described = subprocess.run(
             command, cwd=here, capture_output=True, text=True, check=False, timeout=10
         )
         tracked = subprocess.run(
@@ -47,7 +47,8 @@ def _commit() -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None if done.returncode == tracked.returncode == 0 else None
+    ok = described.returncode == tracked.returncode == 0
+    return (described.stdout.strip() or None) if ok else None
 
 
 def _version(name: str) -> str | None:
@@ -58,7 +59,7 @@ def _version(name: str) -> str | None:
 
 
 def _processor() -> str:
-    """A name for the processor, with the vector units that matter here."""
+    """The name of the processor, with its relevant vector units."""
     name, flags = platform.processor() or platform.machine(), ""
     if sys.platform == "linux":
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -73,7 +74,7 @@ def _processor() -> str:
 
 
 def memory_bytes() -> int | None:
-    """The machine's memory, where the system tells."""
+    """The memory of the machine; ``None`` if unknown."""
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return None
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

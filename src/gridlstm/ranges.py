@@ -1,4 +1,4 @@
-"""Range checks of a number. No PyTorch here: options are checked before it is loaded."""
+"""Range checks of numbers. No PyTorch here: options are checked before it is loaded."""
 
 import math
 import operator
@@ -10,7 +10,7 @@ __all__ = ["Bounds", "check_number"]
 
 
 class Bounds(TypedDict, total=False):
-    """What a number is compared with; ``optional`` allows ``None``, too."""
+    """Bounds of a number. ``optional`` also allows ``None``."""
 
     least: float
     above: float
@@ -19,7 +19,7 @@ class Bounds(TypedDict, total=False):
     optional: bool
 
 
-_COMPARED = {
+_COMPARISONS = {
     "least": ("at least", operator.ge),
     "above": ("more than", operator.gt),
     "most": ("at most", operator.le),
@@ -50,7 +50,7 @@ def check_number(name: str, value: float | None, **bounds: Unpack[Bounds]) -> No
         raise ValueError(f"{name}: expected a finite number, got {value}")
     limits = [
         (words, within, limit)
-        for kind, (words, within) in _COMPARED.items()
+        for kind, (words, within) in _COMPARISONS.items()
         if isinstance(limit := bounds.get(kind), int | float)
     ]
     if not all(within(value, limit) for _, within, limit in limits):

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gridlstm.bench.options import CompareBench
-from gridlstm.errors import shown
+from gridlstm.errors import one_line
 from gridlstm.files import read_json
 
 __all__ = ["run"]
@@ -61,7 +61,7 @@ def _table(title: str, old: Times, new: Times) -> Table:
     for key in {**old, **new}:
         times = [f"{times[key]:.2f}" if key in times else "-" for times in (old, new)]
         ratio = f"{new[key] / old[key]:.2f}" if key in old and key in new else ""
-        table.add_row(*(Text(shown(part)) for part in key), *times, ratio)
+        table.add_row(*(Text(one_line(part)) for part in key), *times, ratio)
     return table
 
 

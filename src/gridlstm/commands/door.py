@@ -15,8 +15,8 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gridlstm.errors import ExpectedError, shown
-from gridlstm.pipes import stop_writing
+from gridlstm.errors import ExpectedError, one_line
+from gridlstm.pipes import discard_stdout
 
 __all__ = ["door"]
 
@@ -42,13 +42,13 @@ def door(name: str) -> Iterator[None]:
     """
     _prepare_streams()
     told = logging.StreamHandler()
-    told.format = lambda record: shown(record.getMessage())  # type: ignore[method-assign]
+    told.format = lambda record: one_line(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("gridlstm").addHandler(told)
     try:
         yield
         sys.stdout.flush()  # What cannot be written is noticed here, not when Python ends.
     except BrokenPipeError:
-        stop_writing()  # Its reader has seen enough.
+        discard_stdout()  # Its reader has seen enough.
         raise SystemExit(0) from None
     except SystemExit:
         _flush()
@@ -61,7 +61,7 @@ def door(name: str) -> Iterator[None]:
                 "".join(map(_escape_line, traceback.format_exc().splitlines(keepends=True)))
             )
         message = message or "this is a fault of gridlstm; please report it with the lines above"
-        sys.stderr.write(f"{name}: {shown(message)}\n")
+        sys.stderr.write(f"{name}: {one_line(message)}\n")
         raise SystemExit(code) from None
     finally:
         logging.getLogger("gridlstm").removeHandler(told)
@@ -94,7 +94,7 @@ def _explain(error: BaseException) -> tuple[int, str | None]:
 def _escape_line(line: str) -> str:
     """A line of a traceback, with its indentation."""
     indent = len(line) - len(line.lstrip(" "))
-    return f"{' ' * indent}{shown(line)}\n"
+    return f"{' ' * indent}{one_line(line)}\n"
 
 
 def _prepare_streams() -> None:
@@ -112,4 +112,4 @@ def _flush() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        stop_writing()
+        discard_stdout()

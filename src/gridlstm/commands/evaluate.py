@@ -7,10 +7,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gridlstm.errors import shown
+from gridlstm.errors import one_line
 from gridlstm.experiments.trained import load, record_and_options
+from gridlstm.pipes import print_json
 from gridlstm.provenance import environment
-from gridlstm.training.reporter import say
 from gridlstm.training.rundir import RunDir
 
 __all__ = ["run"]
@@ -27,13 +27,13 @@ def run(options: Any) -> None:
     with torch.no_grad():
         measures = problem.test(network, options.samples, test_options)
     measures = {"run": run.path.name, **measures}
-    run.note(f"{test_options.result}.json", {**measures, "environment": environment()})
+    run.write_result(f"{test_options.result}.json", {**measures, "environment": environment()})
     measures = {name: value for name, value in measures.items() if not isinstance(value, list)}
     console = Console()
     if not console.is_terminal:
-        say(measures)
+        print_json(measures)
         return
     table = Table(show_header=False)
     for name, value in measures.items():
-        table.add_row(name, f"{value:.4f}" if isinstance(value, float) else Text(shown(value)))
+        table.add_row(name, f"{value:.4f}" if isinstance(value, float) else Text(one_line(value)))
     console.print(table)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gridlstm.commands.options import CollectOptions, ListOptions
-from gridlstm.errors import shown
+from gridlstm.errors import one_line
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.files import write_json
 from gridlstm.training.rundir import RunDir, RunError
@@ -41,15 +41,15 @@ def list_all(options: ListOptions) -> None:
             console.print(f"  {preset:7} {experiment.describe(chosen)}, {samples}")
     paths = sorted(path.parent for path in options.folder.rglob("config.json"))
     if not paths:
-        console.print(Text(f"No runs below {shown(options.folder)} yet."))
+        console.print(Text(f"No runs below {one_line(options.folder)} yet."))
         return
-    table = Table(title=Text(f"Runs below {shown(options.folder)}"), title_justify="left")
+    table = Table(title=Text(f"Runs below {one_line(options.folder)}"), title_justify="left")
     for title in ("run", "experiment", "state", "samples", "measured"):
         right = title in ("samples", "measured")
         table.add_column(title, justify="right" if right else "left", overflow="fold")
     for path in paths:
         cells = (path.relative_to(options.folder), *_state(RunDir(path)))
-        table.add_row(*(Text(shown(cell)) for cell in cells))
+        table.add_row(*(Text(one_line(cell)) for cell in cells))
     console.print(table)
 
 
@@ -74,7 +74,7 @@ def collect(options: CollectOptions) -> None:
     """Writes what is worth keeping of runs into one file."""
     runs = [_kept(RunDir.open(path)) for path in options.runs]
     write_json(options.out, {"kind": "runs", "runs": runs})
-    Terminal().print(Text(f"{shown(options.out)}: {len(runs)} runs"))
+    Terminal().print(Text(f"{one_line(options.out)}: {len(runs)} runs"))
 
 
 def _kept(run: RunDir) -> dict[str, Any]:
@@ -87,6 +87,6 @@ def _kept(run: RunDir) -> dict[str, Any]:
         "options": config["options"],
         "sessions": run.sessions(),
         "summary": run.summary(),
-        **{name: run.noted(f"{name}.json") for name in ("evaluation", "ensemble")},
+        **{name: run.read_result(f"{name}.json") for name in ("evaluation", "ensemble")},
         "curve": thinned,
     }

@@ -17,17 +17,17 @@ from torch import nn
 
 from gridlstm.commands.options import RunOptions, Train
 from gridlstm.engines.native import kernel_name
-from gridlstm.errors import shown
+from gridlstm.errors import one_line
 from gridlstm.experiments.memory import check_memory
 from gridlstm.experiments.record import Experiment
 from gridlstm.experiments.registry import experiment_of, flat, from_flat
-from gridlstm.pipes import lasting_output
+from gridlstm.pipes import best_effort_stdout, print_json
 from gridlstm.training.problem import Problem
 from gridlstm.training.processes import Processes
-from gridlstm.training.reporter import Reporter, Signals, say, signals
+from gridlstm.training.reporter import Reporter, StopRequest, stop_on_signals
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.trainer import Outcome, Trainer, TrainingError
-from gridlstm.training.weights import outline, save_weights
+from gridlstm.training.weights import make_on_meta, save_weights
 
 __all__ = ["run"]
 
@@ -54,7 +54,7 @@ def run(options: Train[Any]) -> None:
         return
     if asked.device == "cuda" and not torch.cuda.is_available():
         raise ValueError("device: expected cpu, got cuda, which this machine does not have")
-    check_memory(settings, settings.training.batch, outline(problem.network))
+    check_memory(settings, settings.training.batch, make_on_meta(problem.network))
     if asked.threads is not None:
         torch.set_num_threads(asked.threads)
     path = asked.out or Path("runs") / experiment.run_name(settings)
@@ -63,12 +63,12 @@ def run(options: Train[Any]) -> None:
         if settings.training.batch % processes.count:
             message = f"batch: expected a multiple of the {processes.count} processes, got"
             raise RunError(f"{message} {settings.training.batch}")
-        with signals() as caught:
-            _train(experiment, settings, problem, path, asked, processes, caught)
+        with stop_on_signals() as stop:
+            _train(experiment, settings, problem, path, asked, processes, stop)
     finally:
         processes.leave()
-    if caught.caught is not None:
-        raise SystemExit(128 + caught.caught)
+    if stop.signal is not None:
+        raise SystemExit(128 + stop.signal)
 
 
 def _train(
@@ -78,11 +78,11 @@ def _train(
     path: Path,
     asked: RunOptions,
     processes: Processes,
-    caught: Signals,
+    stop: StopRequest,
 ) -> None:
     config = {"experiment": experiment.name, "options": flat(settings), "data": problem.data()}
     with RunDir(path).lock() if processes.first else nullcontext():
-        run = RunDir.start(
+        run = RunDir.prepare(
             path,
             config,
             resume=asked.resume,
@@ -94,19 +94,19 @@ def _train(
             settings.training,
             run.checkpoints,
             processes,
-            origin=run.origin(),
+            fingerprint=run.fingerprint(),
             fresh=not asked.resume,
         )
-        trainer.adopt_best(run.best, run.model)
+        trainer.load_old_best(run.old_best, run.model)
         if processes.first:
             _begin(run, trainer, processes.count)
         try:
-            with Reporter(run if processes.first else None, trainer, caught) as reporter:
+            with Reporter(run if processes.first else None, trainer, stop) as reporter:
                 outcome = trainer.run(reporter)
             if processes.first:
-                trainer.take_best()
+                trainer.use_best()
                 summary = {"run": path.name, **asdict(outcome), **_sizes(trainer.network)}
-                run.finish(summary, save_weights(trainer.network, run.model))
+                run.finish_session(summary, save_weights(trainer.network, run.model))
         except RunError as error:  # It could be started, and then its files could not be written.
             raise TrainingError(str(error)) from error
         if processes.first:
@@ -122,7 +122,7 @@ def _begin(run: RunDir, trainer: Trainer, count: int) -> None:
         other = [name for name, value in details.items() if session.get(name, value) != value]
         if other:
             _log.warning("not bit for bit: %s differ from those before", " and ".join(other))
-    run.begin(trainer.step, **details)
+    run.begin_session(trainer.step, **details)
 
 
 def _sizes(network: nn.Module) -> dict[str, int]:
@@ -130,9 +130,9 @@ def _sizes(network: nn.Module) -> dict[str, int]:
 
 
 def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
-    console = Console(file=lasting_output())
+    console = Console(file=best_effort_stdout())
     if not console.is_terminal:
-        say({"end": summary}, lasting_output())
+        print_json({"end": summary}, best_effort_stdout())
         return
     table = Table(show_header=False)
     table.add_row("ended", outcome.reason)
@@ -142,11 +142,11 @@ def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
         best = f" (best {outcome.best[name]:.4f})" if outcome.best else ""
         table.add_row(name, f"{value:.4f}{best}")
     table.add_row("parameters", f"{summary['parameters']:,}")
-    table.add_row("run", Text(shown(path)))
+    table.add_row("run", Text(one_line(path)))
     console.print(table)
     if outcome.reason in ("interrupted", "minutes"):
         again = [argument for argument in sys.argv[1:] if argument not in ("--resume", "--overwrite")]
-        line = shown(f"Continue it with: {_program()} {shlex.join(again)} --resume")
+        line = one_line(f"Continue it with: {_program()} {shlex.join(again)} --resume")
         console.print(Text(line), soft_wrap=True)
 
 
@@ -156,7 +156,7 @@ def _demonstrate(experiment: Experiment[Any], trainer: Trainer, path: Path) -> N
     lines = ["", "What it does with something it has never seen:", ""]
     lines += (f"  {line}" for line in trainer.problem.demonstrate(trainer.network.cpu().eval()))
     lines += ["", "Try next:", ""]
-    program, run = _program(), shown(shlex.quote(str(path)))
+    program, run = _program(), one_line(shlex.quote(str(path)))
     tried = (
         "eval {run}  # measure it on test data",
         "plot curve {run}  # draw its learning curve",
@@ -165,7 +165,7 @@ def _demonstrate(experiment: Experiment[Any], trainer: Trainer, path: Path) -> N
     commands = [f"{program} {arguments.format(run=run)}".split("  # ") for arguments in tried]
     width = max(len(command) for command, _ in commands)
     lines += (f"  {command:{width}}  # {why}" for command, why in commands)
-    console = Console(file=lasting_output(), highlight=False)
+    console = Console(file=best_effort_stdout(), highlight=False)
     for line in lines:
         console.print(line, soft_wrap=True, markup=False)
 

@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from gridlstm.errors import shown
+from gridlstm.errors import one_line
 from gridlstm.experiments.record import Experiment
 from gridlstm.experiments.trained import record_and_options
 from gridlstm.figures.options import CurveOptions
@@ -54,7 +54,7 @@ def read_curve(run: RunDir) -> Curve:
         if any(name not in row for row in rows):
             raise RunError(f"{run.path / 'metrics.jsonl'}: expected {name} in every row")
     return Curve(
-        name=shown(run.path.name),
+        name=one_line(run.path.name),
         experiment=experiment,
         options=options,
         samples=[row["samples"] for row in rows],

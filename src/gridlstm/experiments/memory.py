@@ -24,7 +24,7 @@ def check_memory(options: Options, samples: int, trained: nn.Module | None = Non
     Args:
         options: those of the experiment.
         samples: how many are processed at once.
-        trained: the :func:`outline` of the network, if it is to be trained.
+        trained: the :func:`make_on_meta` of the network, if it is to be trained.
 
     Raises:
         ValueError: with the bytes that would be needed, and those that there are.

@@ -13,17 +13,16 @@ from torch import Tensor, nn
 from gridlstm.experiments.memory import check_memory
 from gridlstm.experiments.record import Experiment, Options, OptionsType
 from gridlstm.experiments.registry import find_experiment, from_flat
-from gridlstm.training.checkpoint import CheckpointError, load_newest
+from gridlstm.training.checkpoint import BEST, NETWORK, CheckpointError, load_newest, select_prefix
 from gridlstm.training.problem import Problem
 from gridlstm.training.rundir import RunDir, RunError
-from gridlstm.training.trainer import BEST, NETWORK, named
 from gridlstm.training.weights import (
     WeightsError,
     check_header,
-    check_weights,
+    check_weights_file,
     load_weights,
-    outline,
-    put_weights,
+    make_on_meta,
+    set_weights,
 )
 
 __all__ = [
@@ -125,20 +124,20 @@ class StoredWeights(NamedTuple):
     def load_into(self, make: Callable[[], Network]) -> Network:
         """A network with them.
 
-        It is made only once its outline is known to be that of the weights: a run may come from
+        It is made only once its make_on_meta is known to be that of the weights: a run may come from
         anywhere, and what it says about sizes need not be true.
 
         Raises:
             WeightsError: if they are not of such a network.
         """
         if self.tensors is None:
-            check_header(outline(make), self.source)
+            check_header(make_on_meta(make), self.source)
             network = make()
             load_weights(network, self.source)
         else:
-            put_weights(outline(make), self.tensors)
+            set_weights(make_on_meta(make), self.tensors)
             network = make()
-            put_weights(network, self.tensors)
+            set_weights(network, self.tensors)
         return network.eval()
 
 
@@ -156,13 +155,13 @@ def stored_weights(run: RunDir) -> StoredWeights:
     ended, damaged, found = run.summary(), None, None
     if ended is not None and run.model.exists():
         try:
-            check_weights(run.model, ended.get("model"))
+            check_weights_file(run.model, ended.get("model"))
         except WeightsError as error:
             damaged = error
         else:
             return StoredWeights(run.model)
     try:
-        found = load_newest(run.checkpoints, run.origin())
+        found = load_newest(run.checkpoints, run.fingerprint())
     except CheckpointError as error:
         if damaged is not None or not run.model.exists():
             raise
@@ -172,11 +171,11 @@ def stored_weights(run: RunDir) -> StoredWeights:
             raise damaged
         _log.warning("%s; using a checkpoint", damaged)
     if found is not None:
-        best = named(found.tensors, BEST)
-        if not best and found.state.get("best") and _whole(run.best):  # Of an older version.
-            return StoredWeights(run.best)
-        return StoredWeights(run.checkpoints, best or named(found.tensors, NETWORK))
-    for path in (run.model, run.best):
+        best = select_prefix(found.tensors, BEST)
+        if not best and found.state.get("best") and _whole(run.old_best):  # Of an older version.
+            return StoredWeights(run.old_best)
+        return StoredWeights(run.checkpoints, best or select_prefix(found.tensors, NETWORK))
+    for path in (run.model, run.old_best):
         if path.exists():
             return StoredWeights(path)
     raise RunError(f"{run.path}: expected a trained network, got no checkpoint yet")
@@ -184,7 +183,7 @@ def stored_weights(run: RunDir) -> StoredWeights:
 
 def _whole(path: Path) -> bool:
     try:
-        check_weights(path)
+        check_weights_file(path)
     except WeightsError as error:
         _log.warning("%s; using the last weights instead of the best", error)
         return False

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from gridlstm.errors import shown
+from gridlstm.errors import one_line
 from gridlstm.figures.options import FigureOptions
-from gridlstm.files import replacing
+from gridlstm.files import atomic_write
 
 __all__ = ["save_figure", "write_figure"]
 
@@ -15,7 +15,7 @@ __all__ = ["save_figure", "write_figure"]
 def write_figure(figure: Figure, options: FigureOptions) -> None:
     """Writes a figure where the options say, and prints the names of its files."""
     for path in save_figure(figure, options.out or options.folder / options.kind):
-        sys.stdout.write(f"{shown(path)}\n")
+        sys.stdout.write(f"{one_line(path)}\n")
 
 
 def save_figure(figure: Figure, out: Path) -> list[Path]:
@@ -24,6 +24,6 @@ def save_figure(figure: Figure, out: Path) -> list[Path]:
     for path in paths:
         # Without a date, the same runs give the same file.
         metadata = {"Date": None} if path.suffix == ".svg" else None
-        with replacing(path) as beside:
+        with atomic_write(path) as beside:
             figure.savefig(beside, dpi=120, format=path.suffix[1:], metadata=metadata)
     return paths

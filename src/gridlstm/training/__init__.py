@@ -1,1 +1,1 @@
-"""Training that survives: one loop, a run directory that explains itself, checkpoints."""
+"""Training that can be interrupted at any time: the loop, checkpoints and run directories."""

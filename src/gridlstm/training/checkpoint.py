@@ -1,9 +1,10 @@
-"""Checkpoints: tensors in safetensors, the rest in JSON, written whole or not at all.
+"""Checkpoints: tensors in safetensors, the rest in JSON, written atomically.
 
 A checkpoint is a folder ``step-N`` with ``tensors.safetensors`` and ``state.json``; one that replaces
-another of the same step is ``step-N.1`` and so on, so that nothing is removed before its successor is
-on the disk. ``state.json`` holds checksums of the tensors and of itself, and which run it is of, so a
-damaged or foreign checkpoint is recognised and the one before it is used. Nothing is unpickled.
+another of the same step is named ``step-N.1`` and so on, so that nothing is removed before its
+replacement is on disk. ``state.json`` holds checksums of the tensors and of itself, and the fingerprint
+of the run. A checkpoint that is damaged or belongs to another run is skipped, and the one before it is
+used. Nothing is unpickled.
 """
 
 import hashlib
@@ -21,109 +22,131 @@ from safetensors.torch import load, save_file
 from torch import Tensor
 
 from gridlstm.errors import ExpectedError
-from gridlstm.files import checksum, read_json, replacing
+from gridlstm.files import atomic_write, checksum, read_json
 
-__all__ = ["Checkpoint", "CheckpointError", "load_newest", "save"]
+__all__ = [
+    "BEST",
+    "CARRIED",
+    "NETWORK",
+    "Checkpoint",
+    "CheckpointError",
+    "load_newest",
+    "save_checkpoint",
+    "select_prefix",
+]
 
-KEPT = 2
+STEPS_KEPT = 2
 FORMAT = "gridlstm checkpoint 2"
+NETWORK, BEST, CARRIED = "network.", "best.", "carried."
+"""Prefixes of tensor names: the current network, the best one so far, and the other state that is
+carried from one update to the next."""
 _log = logging.getLogger("gridlstm")
 _NAME = re.compile(r"step-(\d+)(?:\.(\d+))?")
 
 
 class CheckpointError(ExpectedError):
-    """A checkpoint that cannot be written or read, and why."""
+    """A checkpoint cannot be written or read."""
 
 
 class Checkpoint(NamedTuple):
-    """What a run needs to go on: tensors by name, and anything else as JSON."""
+    """What is needed to continue a run: tensors by name, and other values as JSON."""
 
     step: int
     tensors: dict[str, Tensor]
     state: dict[str, Any]
 
 
-class _Found(NamedTuple):
-    """A folder that is named like a checkpoint: its step, and how many of that step came before it."""
+class _Folder(NamedTuple):
+    """A folder named like a checkpoint: ``step-N``, or ``step-N.R`` for its R-th replacement."""
 
     step: int
-    again: int
+    replacement: int
     path: Path
 
 
-def save(folder: Path, checkpoint: Checkpoint, origin: str = "") -> Path:
-    """Writes a checkpoint, then drops others of its step and those before the last two steps.
+def save_checkpoint(folder: Path, checkpoint: Checkpoint, fingerprint: str = "") -> Path:
+    """Writes a checkpoint, then removes others of its step and those before the last two steps.
 
     Args:
-        folder: where checkpoints are.
-        checkpoint: what to write.
-        origin: which run it is of.
+        folder: the folder of all checkpoints.
+        checkpoint: the checkpoint to write.
+        fingerprint: that of the run.
+
+    Returns:
+        The folder of the new checkpoint.
 
     Raises:
-        CheckpointError: if it cannot be written. Earlier ones are as they were.
+        CheckpointError: if it cannot be written. Earlier checkpoints are unchanged.
     """
     step = checkpoint.step
-    same = [found for found in _find(folder) if found.step == step]
-    target = folder / (f"step-{step}.{same[0].again + 1}" if same else f"step-{step}")
+    replaced = [old for old in _list(folder) if old.step == step]
+    target = folder / (f"step-{step}.{replaced[0].replacement + 1}" if replaced else f"step-{step}")
     # Contiguous copies: safetensors refuses views that share memory.
     tensors = {n: t.detach().cpu().clone().contiguous() for n, t in checkpoint.tensors.items()}
     try:
-        with replacing(target, folder=True) as beside:
-            path = beside / "tensors.safetensors"
+        with atomic_write(target, folder=True) as temporary:
+            path = temporary / "tensors.safetensors"
             save_file(tensors, path)
             described = {
                 "format": FORMAT,
-                "origin": origin,
+                "origin": fingerprint,
                 "step": step,
                 "tensors": checksum(path),
                 "state": checkpoint.state,
             }
             described["sha256"] = _digest(described)
-            (beside / "state.json").write_text(json.dumps(described, indent=1))
+            (temporary / "state.json").write_text(json.dumps(described, indent=1))
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot write checkpoint {target}: {error}", code=1) from error
-    # Those of later steps are damaged, or this one would have begun from them.
-    earlier = [found for found in _find(folder) if found.step < step]
-    for old in [*same, *earlier[KEPT - 1 :]]:
+    # Checkpoints of later steps are damaged: otherwise the run would have continued from them.
+    earlier = [old for old in _list(folder) if old.step < step]
+    for old in [*replaced, *earlier[STEPS_KEPT - 1 :]]:
         shutil.rmtree(old.path, ignore_errors=True)
     return target
 
 
 def load_newest(
-    folder: Path, origin: str = "", shapes: Mapping[str, torch.Size] | None = None
+    folder: Path, fingerprint: str = "", shapes: Mapping[str, torch.Size] | None = None
 ) -> Checkpoint | None:
-    """The newest checkpoint that is whole; ``None`` where there is none at all.
+    """The newest checkpoint that is intact; ``None`` if there are no checkpoints.
 
     Args:
-        folder: where checkpoints are.
-        origin: the run it has to be of.
-        shapes: those of tensors that it has to have.
+        folder: the folder of all checkpoints.
+        fingerprint: that of the run, which the checkpoint must have.
+        shapes: tensors that the checkpoint must contain, and their shapes.
 
     Raises:
-        CheckpointError: if there are checkpoints, but none that can be used.
+        CheckpointError: if there are checkpoints, but none can be used.
     """
-    candidates = _find(folder)
+    candidates = _list(folder)
     for step, _, path in candidates:
         try:
-            return _load(path, step, origin, shapes or {})
+            return _load(path, step, fingerprint, shapes or {})
         except CheckpointError as error:  # noqa: PERF203, there are two of them
             _log.warning("%s; trying the one before", error)
     if candidates:
-        raise CheckpointError(f"no usable checkpoint in {folder}: {len(candidates)} damaged or foreign")
+        raise CheckpointError(
+            f"no usable checkpoint in {folder}: {len(candidates)} damaged or of another run"
+        )
     return None
 
 
-def _load(path: Path, step: int, origin: str, shapes: Mapping[str, torch.Size]) -> Checkpoint:
+def select_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names start with a prefix, under their names without it."""
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+
+def _load(path: Path, step: int, fingerprint: str, shapes: Mapping[str, torch.Size]) -> Checkpoint:
     try:
         described = read_json((path / "state.json").read_text())
         if not isinstance(described, Mapping) or described.get("format") != FORMAT:
             raise CheckpointError(f"{path}: expected a {FORMAT!r}, got something else")
-        whole = described["sha256"] == _digest({k: v for k, v in described.items() if k != "sha256"})
+        intact = described["sha256"] == _digest({k: v for k, v in described.items() if k != "sha256"})
         content = (path / "tensors.safetensors").read_bytes()
-        if not whole or described["tensors"] != hashlib.sha256(content).hexdigest():
-            raise CheckpointError(f"{path}: it is not what was saved (checksum)")
-        if (described["origin"], described["step"]) != (origin, step):
-            raise CheckpointError(f"{path}: it is of another run or step")
+        if not intact or described["tensors"] != hashlib.sha256(content).hexdigest():
+            raise CheckpointError(f"{path}: damaged (its checksum does not match)")
+        if (described["origin"], described["step"]) != (fingerprint, step):
+            raise CheckpointError(f"{path}: belongs to another run or step")
         tensors = load(content)
         state = dict(described["state"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
@@ -136,13 +159,13 @@ def _load(path: Path, step: int, origin: str, shapes: Mapping[str, torch.Size]) 
     return Checkpoint(step, tensors, state)
 
 
-def _find(folder: Path) -> list[_Found]:
-    """Checkpoints, the newest first. What was never finished has another name."""
+def _list(folder: Path) -> list[_Folder]:
+    """All checkpoints, newest first. Unfinished ones have other names."""
     if not folder.is_dir():
         return []
     named = [(_NAME.fullmatch(path.name), path) for path in folder.iterdir()]
     return sorted(
-        (_Found(int(match[1]), int(match[2] or 0), path) for match, path in named if match),
+        (_Folder(int(match[1]), int(match[2] or 0), path) for match, path in named if match),
         reverse=True,
     )
 

@@ -1,51 +1,53 @@
-"""Which run is which: what tells one from another, and with which options it can be continued."""
+"""What identifies a run, and which of its options may change when it is resumed."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["continued", "origin_of"]
+__all__ = ["fingerprint", "resumed_options"]
 
-FREE = ("minutes", "checkpoint_minutes", "samples")
-"""Options that a run may be resumed with other values of: they say only when to stop or to save."""
+CHANGEABLE = ("minutes", "checkpoint_minutes", "samples")
+"""Options that may change when a run is resumed: they only say when to stop or to save."""
 
 
-def origin_of(config: Mapping[str, Any]) -> str:
-    """What tells a run from others: a hash of the options that cannot change."""
-    kept = {name: value for name, value in config["options"].items() if name not in FREE}
-    described = json.dumps([config["experiment"], kept], sort_keys=True)
+def fingerprint(config: Mapping[str, Any]) -> str:
+    """A hash of the experiment's name and of all options that cannot change."""
+    fixed = {name: value for name, value in config["options"].items() if name not in CHANGEABLE}
+    described = json.dumps([config["experiment"], fixed], sort_keys=True)
     return hashlib.sha256(described.encode()).hexdigest()
 
 
-def continued(
+def resumed_options(
     old: Mapping[str, Any], new: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The options of a run that is resumed: those that it has, with new values where they are free.
+    """The options of a resumed run: its own, with new values for those that may change.
 
-    Options that are younger than the run stay out of it, because its origin is a hash of the others.
+    Options that did not exist when the run was started are not added: its fingerprint must not change.
 
     Args:
         old: the config of the run.
-        new: what is asked for now.
-        defaults: the values of options that the run is older than.
+        new: the config asked for now.
+        defaults: values of options that did not exist when the run was started.
 
     Raises:
-        ValueError: if it cannot be resumed like that.
+        ValueError: if the run cannot be resumed with the new config.
     """
     if old["experiment"] != new["experiment"]:
         raise ValueError(f"expected a run of {new['experiment']}, got one of {old['experiment']}")
     now = new["options"]
     before = {**json.loads(json.dumps(dict(defaults))), **old["options"]}
-    free = [name for name in FREE if name != "samples" or now.get("schedule") == "constant"]
-    other = [
+    # Schedules other than "constant" depend on the number of samples.
+    constant = now.get("schedule") == "constant"
+    changeable = [name for name in CHANGEABLE if name != "samples" or constant]
+    differences = [
         f"{name} was {before.get(name)}, now {now.get(name)}"
         for name in sorted(before.keys() | now.keys())
-        if name not in free and before.get(name) != now.get(name)
+        if name not in changeable and before.get(name) != now.get(name)
     ]
-    if other:
-        raise ValueError(f"cannot be resumed with other options: {'; '.join(other)}")
+    if differences:
+        raise ValueError(f"cannot be resumed with other options: {'; '.join(differences)}")
     data = [name for name, sha in new.get("data", {}).items() if old.get("data", {}).get(name) != sha]
     if data:
         raise ValueError(f"cannot be resumed with other data: {', '.join(data)}")
-    return {**old["options"], **{name: now[name] for name in FREE if name in now}}
+    return {**old["options"], **{name: now[name] for name in CHANGEABLE if name in now}}

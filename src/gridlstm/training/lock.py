@@ -1,4 +1,4 @@
-"""A lock on a directory, which goes away with the process that holds it, however that ends."""
+"""A lock on a directory. The system releases it when the process ends, in whatever way."""
 
 import errno
 import logging
@@ -13,10 +13,10 @@ try:
 except ImportError:  # Windows: without a lock.
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["LOCK", "LockedError", "locked"]
+__all__ = ["LOCK_FILE", "LockedError", "locked"]
 
-LOCK = ".lock"
-"""The file that is locked. It stays: removing it would let two processes lock two files."""
+LOCK_FILE = ".lock"
+"""The file that is locked. It is never removed: otherwise two processes could lock two files."""
 _log = logging.getLogger("gridlstm")
 
 
@@ -26,15 +26,15 @@ class LockedError(RuntimeError):
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Within it, no other process holds the lock of a directory.
+    """Holds the lock of a directory within the context.
 
-    Where the file system has no locks, as some network file systems, it does nothing.
+    Does nothing on file systems without locks, such as some network file systems.
 
     Raises:
-        LockedError: if another process holds it.
-        OSError: if nothing can be written there.
+        LockedError: if another process holds the lock.
+        OSError: if the lock file cannot be written.
     """
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    handle = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         _lock(folder, handle)
         yield
@@ -54,6 +54,6 @@ def _lock(folder: Path, handle: int) -> None:
         holder = os.read(handle, 200).decode(errors="replace").split("\n")[0]
         message = f"{folder}: in use by {holder or 'another process'}"
         raise LockedError(f"{message}; stop it first or pass another --out") from None
-    with suppress(OSError):  # Who holds it helps whoever finds it locked, no more.
+    with suppress(OSError):  # The holder's name is only a hint for error messages.
         os.ftruncate(handle, 0)
         os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())

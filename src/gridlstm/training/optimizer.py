@@ -1,4 +1,4 @@
-"""The optimisers by name, and their state as it is in a checkpoint."""
+"""Optimisers by name, and their state in a checkpoint."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,17 +9,17 @@ from torch import Tensor, nn
 from gridlstm.training.muon import Muon
 from gridlstm.training.settings import Training
 
-__all__ = ["make_optimizer", "restore_optimizer", "state_of"]
+__all__ = ["make_optimizer", "optimizer_state", "restore_optimizer"]
 
 PREFIX = "optimizer."
 
 
 def make_optimizer(
-    settings: Training, network: nn.Module, outer: Sequence[str] = ()
+    settings: Training, network: nn.Module, adam_parameters: Sequence[str] = ()
 ) -> torch.optim.Optimizer:
-    """The optimiser that the settings name; for ``outer`` see :class:`Muon`."""
+    """The optimiser that the settings name; for ``adam_parameters`` see :class:`Muon`."""
     if settings.optimizer == "muon":
-        return Muon(network, settings.rate, outer=outer, momentum=settings.momentum)
+        return Muon(network, settings.rate, adam_parameters=adam_parameters, momentum=settings.momentum)
     if settings.optimizer == "adagrad":
         return torch.optim.Adagrad(network.parameters(), settings.rate)
     if settings.optimizer == "sgd":
@@ -27,12 +27,12 @@ def make_optimizer(
     return torch.optim.Adam(network.parameters(), settings.rate)
 
 
-def state_of(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What an optimiser has gathered: tensors, and the rest, by the parameter's number and a name."""
+def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The state of an optimiser: tensors and other values, named by parameter number and state name."""
     tensors: dict[str, Tensor] = {}
     scalars: dict[str, Any] = {}
-    for number, values in optimizer.state_dict()["state"].items():
-        for name, value in values.items():
+    for number, state in optimizer.state_dict()["state"].items():
+        for name, value in state.items():
             if isinstance(value, Tensor):
                 tensors[f"{PREFIX}{number}.{name}"] = value
             else:
@@ -43,20 +43,22 @@ def state_of(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[
 def restore_optimizer(
     optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], scalars: Mapping[str, Any]
 ) -> None:
-    """Takes back what :func:`state_of` gave, among other tensors.
+    """Restores what :func:`optimizer_state` returned. Other tensors are ignored.
 
     Raises:
-        ValueError: if it is not of this optimiser.
+        ValueError: if the state is not one of this optimiser.
     """
-    own = {name.removeprefix(PREFIX): t for name, t in tensors.items() if name.startswith(PREFIX)}
+    values: dict[str, Any] = {
+        name.removeprefix(PREFIX): t for name, t in tensors.items() if name.startswith(PREFIX)
+    }
     parameters = (p for group in optimizer.param_groups for p in group["params"])
     shapes = {str(number): parameter.shape for number, parameter in enumerate(parameters)}
     states: dict[int, dict[str, Any]] = {}
-    for place, value in {**own, **scalars}.items():
-        number, _, name = place.partition(".")
+    for key, value in {**values, **scalars}.items():
+        number, _, name = key.partition(".")
         fits = not isinstance(value, Tensor) or not value.dim() or value.shape == shapes.get(number)
         if number not in shapes or not fits:
-            raise ValueError(f"optimizer: expected a state for each parameter, got {place}")
+            raise ValueError(f"optimizer: expected a state for each parameter, got {key}")
         states.setdefault(int(number), {})[name] = value
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": states, "param_groups": groups})

@@ -1,4 +1,4 @@
-"""One process or several, started by ``torchrun``: who we are, and how we agree."""
+"""The processes of a run: one, or several started by ``torchrun``."""
 
 import os
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ class Processes:
     """The processes of a run.
 
     Attributes:
-        rank: the number of this one.
-        count: how many there are.
-        device: where this one computes.
+        rank: the number of this process.
+        count: the number of processes.
+        device: the device of this process.
     """
 
     rank: int = 0
@@ -28,65 +28,65 @@ class Processes:
 
     @classmethod
     def join(cls, device: str = "cpu") -> "Processes":
-        """Joins the others, if ``torchrun`` has started any: gloo on the CPU, nccl on GPUs.
+        """Joins the other processes, if ``torchrun`` started any: gloo on the CPU, nccl on GPUs.
 
         Args:
-            device: ``"cpu"``, or ``"cuda"`` for one GPU a process.
+            device: ``"cpu"``, or ``"cuda"`` for one GPU per process.
         """
         count, local = (int(os.environ.get(name, "0")) for name in ("WORLD_SIZE", "LOCAL_RANK"))
-        own = torch.device("cuda", local) if device == "cuda" else torch.device("cpu")
+        local_device = torch.device("cuda", local) if device == "cuda" else torch.device("cpu")
         if count <= 1:
-            return cls(device=own)
+            return cls(device=local_device)
         backend = "nccl" if device == "cuda" else "gloo"
         store, rank, _ = next(rendezvous("env://"))
         if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-            # It outlives a restart, and has the addresses of processes that are gone.
+            # The store outlives a restart and still has the addresses of dead processes.
             attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
             store = distributed.PrefixStore(attempt, store)  # type: ignore[attr-defined]
         timeout = timedelta(minutes=10)
         distributed.init_process_group(
             backend, store=store, rank=rank, world_size=count, timeout=timeout
         )
-        return cls(rank, count, own)
+        return cls(rank, count, local_device)
 
     def leave(self) -> None:
-        """Parts from the others."""
+        """Leaves the process group."""
         if self.count > 1:
             distributed.destroy_process_group()
 
     @property
     def first(self) -> bool:
-        """Whether this is the one that writes and speaks."""
+        """Whether this is the process that writes files and prints."""
         return self.rank == 0
 
     def wrap(self, network: nn.Module) -> nn.Module:
-        """The network, its gradients averaged over all processes."""
+        """The network, with gradients averaged over all processes."""
         return DistributedDataParallel(network) if self.count > 1 else network
 
-    def most(self, *values: float) -> list[float]:
-        """The largest value of all processes, one by one."""
+    def maximum(self, *values: float) -> list[float]:
+        """The maximum over all processes of each value."""
         if self.count == 1:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
         distributed.all_reduce(tensor, distributed.ReduceOp.MAX)
         return [float(value) for value in tensor]
 
-    def join_up(self, tensor: Tensor) -> Tensor:
-        """The tensors of all processes, one behind the other along the first axis."""
+    def mean(self, value: float) -> float:
+        """The mean over all processes."""
+        if self.count == 1:
+            return value
+        tensor = torch.tensor(value, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(tensor)
+        return tensor.item() / self.count
+
+    def gather(self, tensor: Tensor) -> Tensor:
+        """The tensors of all processes, concatenated along the first axis."""
         if self.count == 1:
             return tensor
         parts = [torch.empty_like(tensor) for _ in range(self.count)]
         distributed.all_gather(parts, tensor.contiguous())
         return torch.cat(parts)
 
-    def own(self, tensor: Tensor) -> Tensor:
-        """This process's part of what :meth:`join_up` gave, whatever their number was then."""
+    def local_part(self, tensor: Tensor) -> Tensor:
+        """This process's part of what :meth:`gather` returned, for any number of processes then."""
         return tensor.chunk(self.count)[self.rank]
-
-    def mean(self, value: float) -> float:
-        """The mean of all processes."""
-        if self.count == 1:
-            return value
-        tensor = torch.tensor(value, dtype=torch.float64, device=self.device)
-        distributed.all_reduce(tensor)
-        return tensor.item() / self.count

@@ -1,127 +1,115 @@
-"""What is seen of a run: a progress bar on a terminal, lines of JSON elsewhere, and its files."""
+"""Reports the progress of a run: on a terminal, as lines of JSON, in files; and reacts to signals."""
 
-import json
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from types import FrameType
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from gridlstm.errors import shown
-from gridlstm.pipes import lasting_output
-from gridlstm.training.bar import Bar
+from gridlstm.errors import one_line
+from gridlstm.pipes import best_effort_stdout, print_json
 from gridlstm.training.problem import Measures
+from gridlstm.training.progress import ProgressLine
 from gridlstm.training.rundir import RunDir
 from gridlstm.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-__all__ = ["Reporter", "Signals", "say", "signals"]
+__all__ = ["Reporter", "StopRequest", "stop_on_signals"]
 
 HANGUP = getattr(signal, "SIGHUP", None)  # Windows has none.
 
 
-class Signals:
+class StopRequest:
     """Whether the run has been asked to stop, and by which signal."""
 
-    caught: int | None = None
+    signal: int | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Notes a signal. The next one of its kind is not waited for.
-
-        But a terminal that is closed may send two.
-        """
-        self.caught = number
-        if number != HANGUP:
+        """Records a signal. A second SIGINT or SIGTERM ends the process at once."""
+        self.signal = number
+        if number != HANGUP:  # A terminal that is closed may send SIGHUP twice.
             signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
-def signals() -> Iterator[Signals]:
-    """Within it, SIGINT, SIGTERM and SIGHUP ask the run to stop at the next update, with a checkpoint.
+def stop_on_signals() -> Iterator[StopRequest]:
+    """Within the context, SIGINT, SIGTERM and SIGHUP request a stop after the current update.
 
-    SIGHUP does not, if it is ignored, as by ``nohup``.
+    SIGHUP stays ignored if it is ignored already, as under ``nohup``.
     """
-    caught, numbers = Signals(), [signal.SIGINT, signal.SIGTERM]
+    stop, numbers = StopRequest(), [signal.SIGINT, signal.SIGTERM]
     if HANGUP is not None and signal.getsignal(HANGUP) != signal.SIG_IGN:
         numbers.append(HANGUP)
-    before = [signal.signal(number, caught) for number in numbers]
+    before = [signal.signal(number, stop) for number in numbers]
     try:
-        yield caught
+        yield stop
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
 
 
 class Reporter:
-    """Tells how a run goes, as an :class:`~gridlstm.training.trainer.Observer`.
+    """Reports the progress of a run, as an :class:`~gridlstm.training.problem.Observer`.
 
     Args:
-        run: where metrics are written; ``None`` in all processes but the first, which say nothing.
-        trainer: what the progress bar is of.
-        caught: whether a signal has come.
+        run: the directory for metrics; ``None`` in all processes but the first, which report nothing.
+        trainer: the trainer to report on.
+        stop: says whether a signal requests a stop.
     """
 
-    def __init__(self, run: RunDir | None, trainer: Trainer, caught: Signals) -> None:
+    def __init__(self, run: RunDir | None, trainer: Trainer, stop: StopRequest) -> None:
         self._run = run
-        self._caught = caught
-        console = Console(file=lasting_output())
+        self._stop = stop
+        console = Console(file=best_effort_stdout())
         self._writer = None if run is None else _tensorboard(run, trainer.samples)
-        self._lines = run is not None and not console.is_terminal
-        self._bar: Bar | None = None
+        self._prints_lines = run is not None and not console.is_terminal
+        self._line: ProgressLine | None = None
         if run is not None and console.is_terminal:
-            name, goal = shown(run.path.name), trainer.problem.goal
-            self._bar = Bar(name, trainer.samples, trainer.settings, goal, console)
+            name, goal = one_line(run.path.name), trainer.problem.goal
+            self._line = ProgressLine(name, trainer.samples, trainer.settings, goal, console)
 
     def __enter__(self) -> "Reporter":
-        if self._bar is not None:
-            self._bar.start()
+        if self._line is not None:
+            self._line.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._line is not None:
+            self._line.stop()
         if self._writer is not None:
             self._writer.close()
 
     def stepped(self, samples: int, loss: float) -> None:
-        """Moves the bar on."""
-        if self._bar is not None:
-            self._bar.stepped(samples, loss)
+        """Updates the progress line."""
+        if self._line is not None:
+            self._line.stepped(samples, loss)
 
     def evaluated(self, row: Measures) -> None:
-        """Writes a row of metrics."""
+        """Reports and stores the measurements of an evaluation."""
         counters = ("samples", "step", "seconds", "loss")
-        if self._bar is not None:
-            self._bar.evaluated({name: value for name, value in row.items() if name not in counters})
+        if self._line is not None:
+            self._line.evaluated({name: value for name, value in row.items() if name not in counters})
         if self._run is not None:
-            self._run.append(row)
-        if self._lines:
-            say(row, lasting_output())
+            self._run.append_metrics(row)
+        if self._prints_lines:
+            print_json(row, best_effort_stdout())
         if self._writer is not None:
             for name, value in row.items():
                 if name not in ("samples", "step"):
                     self._writer.add_scalar(name, value, int(row["samples"]))
 
     def interrupted(self) -> bool:
-        """Whether a signal has come."""
-        return self._caught.caught is not None
-
-
-def say(row: dict[str, Any], output: IO[str] | None = None) -> None:
-    """A line of JSON, on standard output unless another is given."""
-    output = output or sys.stdout
-    output.write(json.dumps(row) + "\n")
-    output.flush()
+        """Whether a signal requests a stop."""
+        return self._stop.signal is not None
 
 
 def _tensorboard(run: RunDir, samples: int) -> "SummaryWriter | None":
-    """A writer of TensorBoard's files, where it is installed."""
+    """A writer of TensorBoard files, if TensorBoard is installed."""
     if find_spec("tensorboard") is None:
         return None
     from torch.utils.tensorboard import SummaryWriter

@@ -1,12 +1,14 @@
-"""A run's directory, which explains itself.
+"""The directory of a run.
 
-``config.json`` says what was asked for, ``sessions.json`` on which machine, with which versions and
-commit, ``metrics.jsonl`` how it went, ``summary.json`` how it ended; ``checkpoints/`` has what is
-needed to go on, the best weights so far among it where they are kept, ``model.safetensors`` the best or
-else the last weights of a run that has ended.
+- ``config.json``: the experiment and its options.
+- ``sessions.json``: machine, versions and commit of each session. Each start or resume is a session.
+- ``metrics.jsonl``: the measurements, one line per evaluation.
+- ``summary.json``: how the run ended.
+- ``checkpoints/``: what is needed to continue it, including the best weights where they are kept.
+- ``model.safetensors``: the best, or else the last, weights of a run that has ended.
 
-Nothing is removed before what takes its place is on the disk. A run that has ended and is resumed
-keeps its model and its summary until it ends again; :meth:`RunDir.summary` tells whether it has.
+Nothing is removed before its replacement is on disk. A run that has ended and is resumed keeps its
+model and its summary until it ends again; until then :meth:`RunDir.summary` returns ``None``.
 """
 
 import json
@@ -20,46 +22,54 @@ from typing import Any, TypeVar
 from gridlstm.errors import ExpectedError
 from gridlstm.files import make_folder, read_json, write_json, write_text
 from gridlstm.provenance import environment
-from gridlstm.training.identity import continued, origin_of
-from gridlstm.training.lock import LOCK, LockedError, locked
-from gridlstm.training.records import count, measures, table
+from gridlstm.training.identity import fingerprint, resumed_options
+from gridlstm.training.json_checks import check_object
+from gridlstm.training.lock import LOCK_FILE, LockedError, locked
+from gridlstm.training.run_files import (
+    FORMAT,
+    parse_config,
+    parse_metrics,
+    parse_sessions,
+    parse_summary,
+)
 
 __all__ = ["RunDir", "RunError"]
 
-FORMAT = "gridlstm run 1"
-WRITTEN = ("config.json", "metrics.jsonl", "sessions.json", "summary.json", "model.safetensors")
-"""What only the process that holds the lock writes."""
-MEASURED = ("evaluation.json", "ensemble.json")
-"""What was found about ``model.safetensors``."""
+RUN_FILES = ("config.json", "metrics.jsonl", "sessions.json", "summary.json", "model.safetensors")
+"""Files that only the process that holds the lock writes."""
+RESULTS = ("evaluation.json", "ensemble.json")
+"""Results of evaluating ``model.safetensors``."""
 
-Read = TypeVar("Read")
+Parsed = TypeVar("Parsed")
 
 
 class RunError(ExpectedError):
-    """A directory that cannot be used as asked, and why."""
+    """A run directory cannot be used as requested."""
 
 
 class RunDir:
     """The files of a run.
 
     Args:
-        path: its directory.
+        path: the directory.
 
     Attributes:
-        best: where older versions kept the best weights so far.
+        checkpoints: the folder of checkpoints.
+        model: the file of the final weights.
+        old_best: the file in which older versions kept the best weights so far.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoints = path / "checkpoints"
-        self.best = path / "best.safetensors"
+        self.old_best = path / "best.safetensors"
         self.model = path / "model.safetensors"
-        self._asked: dict[str, Any] | None = None
+        self._new_config: dict[str, Any] | None = None
         self._overwrite = False
 
     @classmethod
     def open(cls, path: Path) -> "RunDir":
-        """A run that there is.
+        """Opens an existing run.
 
         Raises:
             RunError: if there is none.
@@ -69,7 +79,7 @@ class RunDir:
         return run
 
     @classmethod
-    def start(
+    def prepare(
         cls,
         path: Path,
         config: Mapping[str, Any],
@@ -78,46 +88,46 @@ class RunDir:
         overwrite: bool = False,
         defaults: Mapping[str, Any] | None = None,
     ) -> "RunDir":
-        """A new run, or with ``resume`` one that there is. Nothing is written before :meth:`begin`.
+        """Prepares a new run or a resumed one. Writes nothing before :meth:`begin_session`.
 
         Args:
-            path: its directory.
+            path: the directory.
             config: the experiment's name and its ``options``.
-            resume: go on with the run, if there is one.
-            overwrite: put the new run in its place, if there is one.
-            defaults: those of options, for a run that is older than they are.
+            resume: continue the run, if there is one.
+            overwrite: replace the run, if there is one.
+            defaults: values of options that did not exist when the run was started.
 
         Raises:
-            RunError: if there is a run and it is neither to be resumed nor overwritten, or resumed with
-                other options; or if there is something else.
+            RunError: if the run exists and neither ``resume`` nor ``overwrite`` is set, if it cannot be
+                resumed with these options, or if the directory holds anything but a run.
         """
         run = cls(path)
-        run._check_place()
-        asked = json.loads(json.dumps({"format": FORMAT, **config}))
+        run._check_directory()
+        new_config = json.loads(json.dumps({"format": FORMAT, **config}))
         if (path / "config.json").exists():
             if not resume and not overwrite:
                 raise RunError(
                     f"{path}: the run already exists; pass --resume to continue it, --overwrite to "
                     f"replace it, or another --out"
                 )
-            before = run.config()
+            old_config = run.config()
             if resume:
                 try:
-                    asked["options"] = continued(before, asked, defaults or {})
+                    new_config["options"] = resumed_options(old_config, new_config, defaults or {})
                 except ValueError as error:
                     raise RunError(f"{path}: {error}") from None
-        run._asked, run._overwrite = asked, overwrite
+        run._new_config, run._overwrite = new_config, overwrite
         return run
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Within it, no other process trains here; what killed processes left is removed.
+        """Locks the run within the context, and removes what killed processes left behind.
 
         Raises:
-            RunError: if another one does, if there is something else than a run, or if nothing can be
-                written.
+            RunError: if another process holds the lock, if the directory holds anything but a run, or
+                if it cannot be written.
         """
-        self._check_place()
+        self._check_directory()
         with ExitStack() as held:
             try:
                 make_folder(self.path)
@@ -126,30 +136,33 @@ class RunDir:
                 raise RunError(str(error)) from None
             except OSError as error:
                 raise RunError(f"cannot write {self.path}: {error}") from error
-            unfinished = (*WRITTEN, "best.safetensors", "checkpoints")
+            unfinished = (*RUN_FILES, "best.safetensors", "checkpoints")
             _remove(*(path for name in unfinished for path in self.path.glob(f".{name}*")))
             _remove(*self.checkpoints.glob(".step-*"))
             yield
 
     def config(self) -> dict[str, Any]:
-        """What was asked for."""
-        if self._asked is not None:
-            return self._asked
-        found = self._read("config.json", _config)
-        if found is None:
+        """The experiment and its options: those asked for now, or else those of the file."""
+        if self._new_config is not None:
+            return self._new_config
+        config = self._read("config.json", parse_config)
+        if config is None:
             raise RunError(f"{self.path}: not a run directory (no config.json)")
-        return found
+        return config
 
-    def origin(self) -> str:
-        """What tells the run from others: a hash of the options that cannot change."""
-        return origin_of(self.config())
+    def fingerprint(self) -> str:
+        """Identifies the run: a hash of the options that cannot change."""
+        return fingerprint(self.config())
 
-    def begin(self, step: int, **details: object) -> None:
-        """Writes what was asked for, notes a session, and drops metrics of steps yet to come again.
+    def begin_session(self, step: int, **details: object) -> None:
+        """Writes the config, adds a session, and drops metrics of steps that will be repeated.
+
+        Args:
+            step: the updates done before this session.
+            details: added to the entry of the session.
 
         Raises:
-            RunError: if the run has ended, but what it could be resumed from is gone; or if something
-                cannot be written.
+            RunError: if the run has ended and its checkpoints are gone, or if a file cannot be written.
         """
         if self._overwrite:
             self._clear()
@@ -158,26 +171,26 @@ class RunDir:
                 f"{self.path}: cannot be resumed, because the run has ended and its checkpoints are "
                 f"gone; pass --overwrite to train anew"
             )
-        if self._asked is not None:
-            self._write("config.json", self._asked)
-            self._asked = None
+        if self._new_config is not None:
+            self._write("config.json", self._new_config)
+            self._new_config = None
         rows, sessions = [row for row in self.metrics() if row["step"] <= step], self.sessions()
         self._write("metrics.jsonl", rows, lines=True)
-        ended = self._ended()
-        if ended is not None and "session" not in ended:  # Of an older version: it was the last one.
-            self._write("summary.json", {**ended, "session": len(sessions)})
+        summary = self._last_summary()
+        if summary is not None and "session" not in summary:  # Written by an older version.
+            self._write("summary.json", {**summary, "session": len(sessions)})
         self._write("sessions.json", [*sessions, {"step": step, **details, **environment()}])
 
     def sessions(self) -> list[dict[str, Any]]:
-        """Machine, versions and commit of every session."""
-        return self._read("sessions.json", _sessions) or []
+        """Machine, versions and commit of each session."""
+        return self._read("sessions.json", parse_sessions) or []
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The rows of all evaluations. A line that a killed process left unfinished is none."""
-        return self._read("metrics.jsonl", _rows) or []
+        """The measurements of all evaluations, without a line that a killed process left unfinished."""
+        return self._read("metrics.jsonl", parse_metrics) or []
 
-    def append(self, row: Mapping[str, Any]) -> None:
-        """Adds a row to the metrics."""
+    def append_metrics(self, row: Mapping[str, Any]) -> None:
+        """Adds the measurements of an evaluation."""
         try:
             with (self.path / "metrics.jsonl").open("a") as file:
                 file.write(json.dumps(row) + "\n")
@@ -187,61 +200,62 @@ class RunDir:
             raise RunError(f"cannot write {self.path / 'metrics.jsonl'}: {error}") from error
 
     def summary(self) -> dict[str, Any] | None:
-        """How the last session ended; ``None`` if it has not, or was killed."""
-        ended, sessions = self._ended(), len(self.sessions())
-        return ended if ended is not None and ended.get("session", sessions) == sessions else None
+        """How the last session ended; ``None`` if it is running or was killed."""
+        summary, sessions = self._last_summary(), len(self.sessions())
+        current = summary is not None and summary.get("session", sessions) == sessions
+        return summary if current else None
 
-    def finish(self, summary: Mapping[str, Any], model: str) -> None:
-        """Notes how a session ended, after its network has been written.
+    def finish_session(self, summary: Mapping[str, Any], model: str) -> None:
+        """Writes how the session ended. Its network must have been written before.
 
         Args:
-            summary: how.
+            summary: the content of ``summary.json``.
             model: the checksum of ``model.safetensors``.
         """
-        before = self._ended()
-        if before is None or before.get("model") != model:  # They are about another network.
-            _remove(*(self.path / name for name in MEASURED))
+        before = self._last_summary()
+        if before is None or before.get("model") != model:  # The results are of another network.
+            _remove(*(self.path / name for name in RESULTS))
         self._write("summary.json", {**summary, "session": len(self.sessions()), "model": model})
-        _remove(self.best)
+        _remove(self.old_best)
 
-    def note(self, name: str, content: object) -> None:
-        """Writes a further file of the run."""
+    def write_result(self, name: str, content: object) -> None:
+        """Writes a file of results, such as ``evaluation.json``."""
         self._write(name, content)
 
-    def noted(self, name: str) -> dict[str, Any] | None:
-        """A further file of the run; ``None`` if there is none."""
-        return self._read(name, lambda text: table(read_json(text), name))
+    def read_result(self, name: str) -> dict[str, Any] | None:
+        """Reads a file of results; ``None`` if there is none."""
+        return self._read(name, lambda text: check_object(read_json(text), name))
 
-    def _ended(self) -> dict[str, Any] | None:
-        """How a session ended, be it the last or one before."""
-        return self._read("summary.json", _ended)
+    def _last_summary(self) -> dict[str, Any] | None:
+        """The summary of the last session that ended, which may not be the last session."""
+        return self._read("summary.json", parse_summary)
 
-    def _check_place(self) -> None:
-        """Whether there is a run or nothing, but what a start that was killed may have left."""
+    def _check_directory(self) -> None:
+        """Refuses a directory with other files than a run's, or than those of a killed start."""
         path = self.path
         if not path.exists() or (path / "config.json").exists():
             return
         if not path.is_dir() or any(
-            found.name != LOCK and not found.name.startswith(".config.json.")
-            for found in path.iterdir()
+            file.name != LOCK_FILE and not file.name.startswith(".config.json.")
+            for file in path.iterdir()
         ):
             raise RunError(f"{path}: not a run directory (no config.json), and not empty")
 
     def _clear(self) -> None:
-        """Removes a run, but for what says that it is one: its config, which is replaced after that.
+        """Removes all files of a run but its config, which marks the directory as a run.
 
-        Checkpoints first lose their name, because one that is removed in part is a damaged one.
+        Checkpoints are renamed first: one that is removed only in part would count as damaged.
         """
         try:
             if self.checkpoints.exists():
                 self.checkpoints.rename(self.path / f".checkpoints.{os.getpid()}")
-            _remove(*self.path.glob(".checkpoints.*"), self.path / "tensorboard", self.best)
-            _remove(*(self.path / name for name in (*MEASURED, *WRITTEN) if name != "config.json"))
+            _remove(*self.path.glob(".checkpoints.*"), self.path / "tensorboard", self.old_best)
+            _remove(*(self.path / name for name in (*RESULTS, *RUN_FILES) if name != "config.json"))
         except OSError as error:
             raise RunError(f"cannot overwrite {self.path}: {error}") from error
 
-    def _read(self, name: str, parse: Callable[[str], Read]) -> Read | None:
-        """What a file holds; ``None`` if there is none."""
+    def _read(self, name: str, parse: Callable[[str], Parsed]) -> Parsed | None:
+        """The parsed content of a file; ``None`` if there is no such file."""
         try:
             return parse((self.path / name).read_text())
         except FileNotFoundError:
@@ -260,41 +274,8 @@ class RunDir:
             raise RunError(f"cannot write {path}: {error}") from error
 
 
-def _config(text: str) -> dict[str, Any]:
-    found = table(read_json(text), "config")
-    if found.get("format") != FORMAT:
-        raise ValueError(f"expected a {FORMAT!r}, got something else")
-    for name in ("options", "data"):
-        table(found.get(name, {}), name)
-    if not isinstance(found.get("experiment"), str) or "options" not in found:
-        raise ValueError("expected an experiment and its options")
-    return found
-
-
-def _sessions(text: str) -> list[dict[str, Any]]:
-    found = read_json(text)
-    if not isinstance(found, list):
-        raise ValueError("expected a list of sessions")
-    return [table(session, "session") for session in found]
-
-
-def _rows(text: str) -> list[dict[str, Any]]:
-    rows = [measures(read_json(line), "row") for line in text.split("\n")[:-1]]
-    for row in rows:
-        for name in ("step", "samples"):
-            count(row.get(name), name)
-    return rows
-
-
-def _ended(text: str) -> dict[str, Any]:
-    found = table(read_json(text), "summary")
-    if not isinstance(found.get("reason"), str):
-        raise ValueError("expected a reason, got something else")
-    return found
-
-
 def _remove(*paths: Path) -> None:
-    """Removes files and folders that there are."""
+    """Removes files and folders; missing ones are ignored."""
     for path in paths:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""How the learning rate rises and falls."""
+"""Learning rate schedules."""
 
 import math
 
@@ -8,9 +8,8 @@ __all__ = ["rate_factor"]
 
 
 def rate_factor(settings: Training, samples: int) -> float:
-    """What the schedule makes of the learning rate after this many samples."""
-    done = samples + settings.batch
-    factor = min(1.0, done / settings.warmup) if settings.warmup else 1.0
+    """The factor of the learning rate after this many samples."""
+    factor = min(1.0, (samples + settings.batch) / settings.warmup) if settings.warmup else 1.0
     left = max(0.0, 1 - samples / settings.samples)
     if settings.schedule == "linear":
         factor *= left

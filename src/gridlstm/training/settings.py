@@ -1,4 +1,4 @@
-"""How to train, as data: what every experiment has in common. No PyTorch here."""
+"""The training options that all experiments share. No PyTorch here: the help of commands reads them."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,34 +10,34 @@ __all__ = ["Training"]
 
 @dataclass(frozen=True)
 class Training:
-    """How to train."""
+    """Training options."""
 
     batch: int = 15
-    """Samples of an update, over all processes."""
+    """Samples per update, over all processes."""
     samples: int = 5_000_000
     """Stop after this many samples."""
     minutes: float | None = None
     """Stop after this many minutes of this session; --resume continues the run."""
     optimizer: Literal["adam", "muon", "adagrad", "sgd"] = "adam"
-    """The update rule; muon is Adam with orthogonal updates of the weights that recur."""
+    """The update rule; muon is Adam with orthogonalised updates of recurrent weights."""
     rate: float = 1e-3
     """The learning rate."""
     momentum: float = 0.95
-    """muon: how much of the last direction remains."""
+    """muon: the share of the last direction that remains."""
     schedule: Literal["constant", "linear", "cosine", "trapezoid"] = "constant"
     """How the learning rate falls towards the end of the samples; trapezoid: in the last quarter."""
     warmup: int = 0
     """Samples over which the learning rate rises from 0."""
     clip: float | None = 1.0
-    """Clip the gradient's norm to this."""
+    """Clip the gradient norm to this."""
     evaluate_every: int = 1_500
     """Samples between evaluations."""
     checkpoint_minutes: float = 5.0
-    """Minutes between checkpoints; there is one at the end and at an interruption, too."""
+    """Minutes between checkpoints; one is also written at the end and when interrupted."""
     bfloat16: bool = False
-    """Matrix products in bfloat16; worth it only on processors with units for it."""
+    """Compute matrix products in bfloat16; faster only on processors with bfloat16 units."""
     seed: int = 0
-    """Of initial weights and of data: the same seed gives the same run, bit for bit."""
+    """The seed of initial weights and of data: the same seed gives the same run, bit for bit."""
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -1,37 +1,40 @@
 """The training loop of all experiments. It knows none of them.
 
-Every random choice of an update is a function of the seed, the update's number and the process: which
-samples it takes, and what dropout drops. So a run that was stopped anywhere goes on from its last
-checkpoint as if it had never stopped, bit for bit, and there is no iterator or generator to store.
+Every random choice of an update, such as its samples and its dropout, is a function of the seed, the
+number of the update and the process. So a run that was stopped continues from its last checkpoint as if
+it had never stopped, bit for bit, and there is no iterator or generator state to store.
 """
 
 import copy
 import logging
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from gridlstm.errors import ExpectedError
-from gridlstm.training.checkpoint import Checkpoint, CheckpointError, load_newest, save
-from gridlstm.training.optimizer import make_optimizer, restore_optimizer, state_of
-from gridlstm.training.problem import Measures, Problem
+from gridlstm.training.checkpoint import (
+    BEST,
+    CARRIED,
+    NETWORK,
+    Checkpoint,
+    CheckpointError,
+    load_newest,
+    save_checkpoint,
+    select_prefix,
+)
+from gridlstm.training.json_checks import check_numbers, check_object, check_seconds
+from gridlstm.training.optimizer import make_optimizer, optimizer_state, restore_optimizer
+from gridlstm.training.problem import Measures, Observer, Problem
 from gridlstm.training.processes import Processes
-from gridlstm.training.records import duration, measures, table
 from gridlstm.training.schedule import rate_factor
 from gridlstm.training.settings import Training
-from gridlstm.training.weights import WeightsError, load_weights, outline, put_weights, weights_of
+from gridlstm.training.weights import WeightsError, load_weights, make_on_meta, set_weights, weights_of
 
-__all__ = ["BEST", "NETWORK", "Observer", "Outcome", "Trainer", "TrainingError", "named"]
-
-NETWORK, BEST, CARRIED = "network.", "best.", "carried."
-"""What the names of tensors begin with in a checkpoint: the network as it is and as it was at its best,
-and what goes over from one update to the next beside the weights."""
+__all__ = ["Outcome", "Trainer", "TrainingError"]
 
 _log = logging.getLogger("gridlstm")
 
@@ -39,22 +42,9 @@ REASONS = ("solved", "samples", "minutes", "interrupted")
 
 
 class TrainingError(ExpectedError):
-    """Training cannot go on, and why."""
+    """Training cannot continue."""
 
     code = 1
-
-
-class Observer(Protocol):
-    """Who is told how training goes, and may ask it to stop."""
-
-    def stepped(self, samples: int, loss: float) -> None:
-        """After every update."""
-
-    def evaluated(self, row: Measures) -> None:
-        """After every evaluation: measurements, samples, loss and the like."""
-
-    def interrupted(self) -> bool:
-        """Whether to stop now, with a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +52,12 @@ class Outcome:
     """How a run ended.
 
     Attributes:
-        reason: ``solved``; ``samples`` or ``minutes``, which are used up; or ``interrupted``.
-        samples: how many have been learnt from.
-        seconds: how long that took, over all sessions.
-        measures: those of the last evaluation.
-        best: those of the best network and its samples; empty if the last one counts.
+        reason: ``solved``, ``interrupted``, or the limit that was reached: ``samples`` or ``minutes``.
+        samples: the number of samples trained on.
+        seconds: the training time of all sessions.
+        measures: the measurements of the last evaluation.
+        best: those of the best network, and the samples it was trained on; empty if the problem keeps
+            the last network.
     """
 
     reason: str
@@ -80,17 +71,17 @@ class Trainer:
     """A network in training, from its first update or from a checkpoint.
 
     Args:
-        problem: what is to be learnt.
-        settings: how.
-        folder: where checkpoints are, and go.
-        processes: those that share the work.
-        origin: which run the checkpoints have to be of.
-        fresh: start from the first update, whatever checkpoints there are.
+        problem: the problem to train on.
+        settings: the training options.
+        folder: the folder of the checkpoints.
+        processes: the processes that share the work. Default: this one alone.
+        fingerprint: that of the run, which its checkpoints must have.
+        fresh: start from the first update, ignoring checkpoints.
 
     Raises:
-        TrainingError: if the batch cannot be shared out evenly, or the processes do not find the same
-            checkpoint.
-        CheckpointError: if there are checkpoints, but none that can be read.
+        TrainingError: if the batch is not a multiple of the number of processes, or the processes find
+            different checkpoints.
+        CheckpointError: if there are checkpoints, but none can be used.
     """
 
     def __init__(
@@ -100,55 +91,55 @@ class Trainer:
         folder: Path,
         processes: Processes | None = None,
         *,
-        origin: str = "",
+        fingerprint: str = "",
         fresh: bool = False,
     ) -> None:
         self.problem = problem
         self.settings = settings
         self.folder = folder
-        self.origin = origin
+        self.fingerprint = fingerprint
         self.processes = processes or Processes()
         if settings.batch % self.processes.count:
             raise TrainingError(
                 f"batch: expected a multiple of the {self.processes.count} processes, "
                 f"got {settings.batch}"
             )
-        # A checkpoint of another network is refused before there is memory for this one.
-        drawn = weights_of(outline(problem.network), NETWORK)
-        shapes = {name: tensor.shape for name, tensor in drawn.items()}
-        found = None if fresh else load_newest(folder, origin, shapes)
+        # A checkpoint of another network is refused before memory is allocated for this one.
+        expected = weights_of(make_on_meta(problem.network), NETWORK)
+        shapes = {name: tensor.shape for name, tensor in expected.items()}
+        checkpoint = None if fresh else load_newest(folder, fingerprint, shapes)
         torch.manual_seed(settings.seed)
         self.network = problem.network().to(self.processes.device)
-        self.optimizer = make_optimizer(settings, self.network, problem.outer)
+        self.optimizer = make_optimizer(settings, self.network, problem.adam_parameters)
         self.step = 0
         self.seconds = 0.0
         self.losses: list[float] = []
         self.measures: Measures = {}
         self.best: Measures = {}
         self.best_weights: dict[str, Tensor] = {}
-        self._saved = -1
+        self._saved_step = -1
         self._last_save = 0.0
-        if found is not None:
-            self._restore(found)
-        newest, oldest = self.processes.most(self.step, -self.step)
+        if checkpoint is not None:
+            self._restore(checkpoint)
+        newest, oldest = self.processes.maximum(self.step, -self.step)
         if newest != -oldest:
-            raise TrainingError(f"{folder}: expected one place for all processes, got several")
+            raise TrainingError(f"{folder}: expected one folder for all processes, got several")
         self._parallel = self.processes.wrap(self.network)
 
     @property
     def samples(self) -> int:
-        """How many samples have been learnt from."""
+        """The number of samples trained on."""
         return self.step * self.settings.batch
 
     def run(self, observer: Observer) -> Outcome:
-        """Trains until solved, interrupted, or samples or minutes are used up.
+        """Trains until the problem is solved, a limit is reached, or the observer interrupts.
 
         Raises:
-            TrainingError: if the loss is no number any more; the last checkpoint is from before that.
+            TrainingError: if the loss is not finite. The last checkpoint is from before that.
             CheckpointError: if a checkpoint cannot be written.
         """
         started = last_step = self._last_save = time.monotonic()
-        while (reason := self._reason(observer, started)) is None:
+        while (reason := self._reason_to_stop(observer, started)) is None:
             loss = self._update()
             self.step += 1
             self.losses.append(loss)
@@ -157,34 +148,36 @@ class Trainer:
             observer.stepped(self.samples, loss)
             if self._evaluations(self.samples) > self._evaluations(self.samples - self.settings.batch):
                 self._evaluate(self._evaluations(self.samples), observer)
-        if reason == "samples" and self.losses:  # The last word, unless it has been said.
+        if reason == "samples" and self.losses:  # The last updates have not been evaluated yet.
             self._evaluate(self._evaluations(self.samples) + 1, observer)
-            self._saved = -1
+            self._saved_step = -1
             reason = "solved" if self._solved() else reason
         self.save()
         return Outcome(reason, self.samples, self.seconds, self.measures, self.best)
 
     def save(self) -> None:
-        """Writes a checkpoint, unless there is one of this step. All processes take part.
+        """Writes a checkpoint, unless one of this step exists. All processes must call it.
 
         Raises:
-            TrainingError: if a weight is no number any more; that is not worth keeping.
+            TrainingError: if a weight is not finite. Nothing is written then.
             CheckpointError: if it cannot be written.
         """
-        if self._saved != self.step:
+        if self._saved_step != self.step:
             if not all(bool(t.isfinite().all()) for t in self.network.parameters()):
-                raise TrainingError(f"step {self.step}: a weight is not finite; {self._last()}")
+                raise TrainingError(
+                    f"step {self.step}: a weight is not finite; {self._last_checkpoint()}"
+                )
             checkpoint = self._checkpoint()
             if self.processes.first:
-                save(self.folder, checkpoint, self.origin)
-            self._saved = self.step
+                save_checkpoint(self.folder, checkpoint, self.fingerprint)
+            self._saved_step = self.step
         self._last_save = time.monotonic()
 
-    def adopt_best(self, *paths: Path) -> None:
-        """Takes the best weights from the first file that has them, if the checkpoint did not.
+    def load_old_best(self, *paths: Path) -> None:
+        """Loads the best weights from the first readable file, if they are not in the checkpoint.
 
-        They were in a file of their own before they became part of a checkpoint. If none can be read,
-        the best network is that of the evaluations to come.
+        Older versions kept them in a separate file. If none can be read, the best network is that of
+        the evaluations to come.
         """
         if not self.best or self.best_weights:
             return
@@ -197,23 +190,24 @@ class Trainer:
             else:
                 self.best_weights = weights_of(network)
                 return
-        _log.warning("the best weights so far are lost: the best from step %d on count", self.step)
+        _log.warning("the best weights so far are lost; keeping the best from step %d on", self.step)
         self.best = {}
 
-    def take_best(self) -> None:
-        """Gives the network the best weights, where they are kept, once training has ended."""
+    def use_best(self) -> None:
+        """Sets the network to the best weights, if the problem keeps them. For use after training."""
         if self.best:
-            put_weights(self.network, self.best_weights)
+            set_weights(self.network, self.best_weights)
 
-    def _last(self) -> str:
-        if self._saved < 0:
+    def _last_checkpoint(self) -> str:
+        """For error messages."""
+        if self._saved_step < 0:
             return "there is no checkpoint yet"
-        return f"the last checkpoint is that of step {self._saved}"
+        return f"the last checkpoint is that of step {self._saved_step}"
 
-    def _reason(self, observer: Observer, started: float) -> str | None:
-        """Why to stop, if there is a reason; saves where it is time to.
+    def _reason_to_stop(self, observer: Observer, started: float) -> str | None:
+        """The reason to stop, if any. Also writes a checkpoint when one is due.
 
-        Processes agree on both: they stop and save together.
+        All processes agree, so they stop and save together.
         """
         settings, now = self.settings, time.monotonic()
         reasons = (
@@ -222,8 +216,8 @@ class Trainer:
             settings.minutes is not None and now - started > 60 * settings.minutes,
             observer.interrupted(),
         )
-        due = now - self._last_save > 60 * settings.checkpoint_minutes
-        save, *agreed = self.processes.most(due, *reasons)
+        checkpoint_due = now - self._last_save > 60 * settings.checkpoint_minutes
+        save, *agreed = self.processes.maximum(checkpoint_due, *reasons)
         if save:
             self.save()
         return next((name for name, yes in zip(REASONS, agreed, strict=True) if yes), None)
@@ -232,7 +226,7 @@ class Trainer:
         return bool(self.measures) and self.problem.solved(self.measures)
 
     def _update(self) -> float:
-        """One update; the mean loss of all processes."""
+        """Does one update, and returns the mean loss of all processes."""
         settings, rank = self.settings, self.processes.rank
         share = settings.batch // self.processes.count
         torch.manual_seed((settings.seed << 32) + self.step * self.processes.count + rank)
@@ -247,7 +241,7 @@ class Trainer:
         if not math.isfinite(value) or not bool(norm.isfinite()):
             raise TrainingError(
                 f"step {self.step + 1}: the loss is {value}, the gradient's norm {norm.item()}; "
-                f"{self._last()}"
+                f"{self._last_checkpoint()}"
             )
         self.optimizer.step()
         return value
@@ -256,7 +250,7 @@ class Trainer:
         return samples // self.settings.evaluate_every
 
     def _evaluate(self, number: int, observer: Observer) -> None:
-        """Tells the measurements of the network as it is, and the loss since the last ones."""
+        """Evaluates the network, and reports the measurements and the mean loss since the last ones."""
         self.network.eval()
         with torch.no_grad():
             self.measures = self.problem.evaluate(self.network, number)
@@ -279,8 +273,8 @@ class Trainer:
         tensors = weights_of(self.network, NETWORK)
         tensors |= {f"{BEST}{name}": tensor for name, tensor in self.best_weights.items()}
         for name, tensor in self.problem.carried().items():
-            tensors[f"{CARRIED}{name}"] = self.processes.join_up(tensor)
-        gathered, scalars = state_of(self.optimizer)
+            tensors[f"{CARRIED}{name}"] = self.processes.gather(tensor)
+        averages, scalars = optimizer_state(self.optimizer)
         state = {
             "seconds": self.seconds,
             "losses": self.losses,
@@ -288,28 +282,24 @@ class Trainer:
             "best": self.best,
             "optimizer": scalars,
         }
-        return Checkpoint(self.step, {**tensors, **gathered}, state)
+        return Checkpoint(self.step, {**tensors, **averages}, state)
 
-    def _restore(self, found: Checkpoint) -> None:
-        state = found.state
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        step, tensors, state = checkpoint
+        device = self.processes.device
         try:
-            put_weights(self.network, found.tensors, NETWORK)
-            restore_optimizer(self.optimizer, found.tensors, table(state["optimizer"], "optimizer"))
-            carried = named(found.tensors, CARRIED)
+            set_weights(self.network, tensors, NETWORK)
+            restore_optimizer(self.optimizer, tensors, check_object(state["optimizer"], "optimizer"))
+            carried = select_prefix(tensors, CARRIED)
             self.problem.carry(
-                {name: self.processes.own(t).to(self.processes.device) for name, t in carried.items()}
+                {name: self.processes.local_part(t).to(device) for name, t in carried.items()}
             )
-            self.step = self._saved = found.step
-            self.seconds = duration(state["seconds"], "seconds")
-            self.losses = list(measures(dict(enumerate(state["losses"])), "losses").values())
-            self.measures = measures(state["measures"], "measures")
-            self.best = measures(state.get("best", {}), "best")
-            self.best_weights = named(found.tensors, BEST)
+            self.step = self._saved_step = step
+            self.seconds = check_seconds(state["seconds"], "seconds")
+            self.losses = list(check_numbers(dict(enumerate(state["losses"])), "losses").values())
+            self.measures = check_numbers(state["measures"], "measures")
+            self.best = check_numbers(state.get("best", {}), "best")
+            self.best_weights = select_prefix(tensors, BEST)
         except (LookupError, TypeError, ValueError, WeightsError) as error:
-            message = f"{self.folder}: the checkpoint of step {found.step} is damaged ({error})"
+            message = f"{self.folder}: the checkpoint of step {step} is damaged ({error})"
             raise CheckpointError(message) from error
-
-
-def named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors whose names begin with a prefix, without it."""
-    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}

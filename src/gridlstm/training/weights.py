@@ -1,4 +1,4 @@
-"""The weights of a network: by name, and in a file of their own."""
+"""The weights of a network by name, and files of weights."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,37 +10,37 @@ from safetensors.torch import load_model, save_file
 from torch import Tensor, nn
 
 from gridlstm.errors import ExpectedError
-from gridlstm.files import checksum, replacing
+from gridlstm.files import atomic_write, checksum
 
 __all__ = [
     "WeightsError",
     "check_header",
-    "check_weights",
+    "check_weights_file",
     "load_weights",
-    "outline",
-    "put_weights",
+    "make_on_meta",
     "save_weights",
+    "set_weights",
     "weights_of",
 ]
 
 
 Network = TypeVar("Network", bound=nn.Module)
 
-_KINDS = {
+_FILE_DTYPES = {
     torch.float32: ("F32", "F16"),
     torch.float64: ("F64",),
     torch.uint8: ("U8",),
     torch.int64: ("I64",),
 }
-"""How files call the types that networks have: their own, and smaller ones that are cast when read."""
+"""Names in files of the dtypes of networks: the same dtype first, then those cast when loaded."""
 
 
 class WeightsError(ExpectedError):
-    """Weights that cannot be written or read, and why."""
+    """Weights cannot be written or read."""
 
 
-def outline(make: Callable[[], Network]) -> Network:
-    """A network without memory for its weights, on ``meta``: names, shapes and types only.
+def make_on_meta(make: Callable[[], Network]) -> Network:
+    """A network on the ``meta`` device: names, shapes and dtypes, but no memory for weights.
 
     Raises:
         ValueError: if it is too large for any machine.
@@ -49,61 +49,60 @@ def outline(make: Callable[[], Network]) -> Network:
         with torch.device("meta"):
             return make()
     except (RuntimeError, OverflowError) as error:
-        raise ValueError(f"hidden, layers: expected smaller sizes ({error})") from error
+        raise ValueError(f"the network is too large for any machine ({error})") from error
 
 
 def weights_of(network: nn.Module, prefix: str = "") -> dict[str, Tensor]:
-    """Parameters and buffers, each once, however often it is shared."""
-    named = {**dict(network.named_parameters()), **dict(network.named_buffers())}
-    return {f"{prefix}{name}": tensor for name, tensor in named.items()}
+    """Parameters and buffers by name; those shared by several modules appear once."""
+    weights = {**dict(network.named_parameters()), **dict(network.named_buffers())}
+    return {f"{prefix}{name}": tensor for name, tensor in weights.items()}
 
 
-def put_weights(network: nn.Module, tensors: Mapping[str, Tensor], prefix: str = "") -> None:
-    """Gives a network, which may be an :func:`outline`, the weights that :func:`weights_of` gave.
+def set_weights(network: nn.Module, tensors: Mapping[str, Tensor], prefix: str = "") -> None:
+    """Sets the weights of a network, which may be on ``meta``, to what :func:`weights_of` returned.
 
     Raises:
-        WeightsError: if they are those of another network or not finite; the network is then as it was.
+        WeightsError: if they belong to another network or are not finite; nothing is changed then.
     """
-    own = weights_of(network, prefix)
-    for name, tensor in own.items():
+    weights = weights_of(network, prefix)
+    for name, tensor in weights.items():
         if name not in tensors or tensors[name].shape != tensor.shape:
             raise WeightsError(f"expected {name} of shape {list(tensor.shape)}, got another network")
         if not bool(tensors[name].isfinite().all()):
             raise WeightsError(f"the weights are not finite: {name}")
     with torch.no_grad():
-        for name, tensor in own.items():
+        for name, tensor in weights.items():
             tensor.copy_(tensors[name])
 
 
 def save_weights(network: nn.Module, path: Path) -> str:
-    """Writes the weights whole or not at all, and gives the checksum of the file.
+    """Writes the weights atomically, and returns the checksum of the file.
 
     Raises:
-        WeightsError: if they cannot be written. A file that was there is as it was.
+        WeightsError: if they cannot be written. An existing file is then unchanged.
     """
-    # Not safetensors' save_model, which notes shared names in any order: the same weights are to give
-    # the same file. Its load_model reads this as well.
-    each = {id(tensor): name for name, tensor in reversed(network.state_dict(keep_vars=True).items())}
-    own = network.state_dict()
+    # Not safetensors' save_model, which stores shared names in arbitrary order: the same weights must
+    # give the same file. Its load_model reads this file, too.
+    names = {id(tensor): name for name, tensor in reversed(network.state_dict(keep_vars=True).items())}
+    weights = network.state_dict()
     try:
-        with replacing(path) as beside:
-            kept = {name: own[name].contiguous() for name in each.values()}
-            save_file(kept, beside, metadata={"format": "pt"})
-            written = checksum(beside)
+        with atomic_write(path) as temporary:
+            unique = {name: weights[name].contiguous() for name in names.values()}
+            save_file(unique, temporary, metadata={"format": "pt"})
+            return checksum(temporary)
     except (OSError, SafetensorError) as error:
         raise WeightsError(f"cannot write {path}: {error}", code=1) from error
-    return written
 
 
-def check_weights(path: Path, expected: str | None = None) -> None:
-    """Checks that a file is whole.
+def check_weights_file(path: Path, expected: str | None = None) -> None:
+    """Checks that a file of weights is intact.
 
     Args:
         path: the file.
-        expected: the checksum that :func:`save_weights` gave, if it is known.
+        expected: the checksum that :func:`save_weights` returned, if known.
 
     Raises:
-        WeightsError: if it is not a file of weights, or another one.
+        WeightsError: if it is not a file of weights, or its checksum differs.
     """
     try:
         with safe_open(str(path), "pt"):
@@ -115,10 +114,10 @@ def check_weights(path: Path, expected: str | None = None) -> None:
 
 
 def load_weights(network: nn.Module, path: Path) -> None:
-    """Gives a network the weights of a file.
+    """Loads the weights of a file into a network.
 
     Raises:
-        WeightsError: if they cannot be read, are those of another network, or not finite.
+        WeightsError: if they cannot be read, belong to another network, or are not finite.
     """
     check_header(network, path)
     try:
@@ -131,28 +130,28 @@ def load_weights(network: nn.Module, path: Path) -> None:
 
 
 def check_header(network: nn.Module, path: Path) -> None:
-    """Compares the header of a file with a network, which may be an :func:`outline`.
+    """Compares the header of a file with a network, which may be on ``meta``.
 
-    Nothing but the header is read, so that nothing large is allocated for a file of another network.
+    Only the header is read, so no memory is allocated for the weights of another network.
 
     Raises:
-        WeightsError: if it cannot be read, or a name, shape or type is not the network's.
+        WeightsError: if the header cannot be read, or a name, shape or dtype is not the network's.
     """
     expected = network.state_dict(keep_vars=True)
     try:
         with safe_open(str(path), "pt") as file:
-            found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            kinds = {name: (part.get_shape(), part.get_dtype()) for name, part in found.items()}
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            header = {name: (part.get_shape(), part.get_dtype()) for name, part in slices.items()}
     except (OSError, ValueError, SafetensorError) as error:
         raise WeightsError(f"{path}: {error}") from error
-    for name, (shape, kind) in kinds.items():
+    for name, (shape, dtype) in header.items():
         if name not in expected:
-            raise WeightsError(f"{path}: expected the weights of another network, got {name}")
-        own, allowed = list(expected[name].shape), _KINDS[expected[name].dtype]
-        if shape != own or kind not in allowed:
-            raise WeightsError(f"{path}: {name}: expected {allowed[0]} {own}, got {kind} {shape}")
-    # A tensor that is shared is stored under one of its names.
-    stored = {id(expected[name]) for name in kinds}
+            raise WeightsError(f"{path}: expected weights of this network, got {name}")
+        wanted, dtypes = list(expected[name].shape), _FILE_DTYPES[expected[name].dtype]
+        if shape != wanted or dtype not in dtypes:
+            raise WeightsError(f"{path}: {name}: expected {dtypes[0]} {wanted}, got {dtype} {shape}")
+    # A shared tensor is stored under one of its names.
+    stored = {id(expected[name]) for name in header}
     missing = [name for name, tensor in expected.items() if id(tensor) not in stored]
     if missing:
         raise WeightsError(f"{path}: expected {missing[0]}, got a file without it")

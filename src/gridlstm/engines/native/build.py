@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from gridlstm.cache import private_folder
 from gridlstm.engines.native.compiler import TIMEOUT, Compiler
 from gridlstm.engines.native.layout import SIZES
-from gridlstm.files import replacing
+from gridlstm.files import atomic_write
 
 __all__ = ["Kernel", "kernel_name", "library"]
 
@@ -128,7 +128,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    with replacing(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_bytes(content + hashlib.sha256(content).digest())
     path.chmod(0o600)  # Whatever the umask; the folder has been closed to others all the time.
 

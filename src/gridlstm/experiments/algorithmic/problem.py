@@ -37,7 +37,7 @@ class TaskProblem(ABC):
     def __init__(self, options: Options, task: Task) -> None:
         self.options = options
         self.task = task
-        self.outer = symbol_weights(options.network)
+        self.adam_parameters = symbol_weights(options.network)
 
     def data(self) -> dict[str, str]:
         """Nothing: samples follow from the options."""

@@ -15,7 +15,7 @@ from gridlstm.experiments.characters.problem import make_model, measure
 from gridlstm.experiments.trained import open_run, options_of, stored_weights
 from gridlstm.models.characters import CharacterModel
 from gridlstm.models.generate import generate
-from gridlstm.training.reporter import say
+from gridlstm.pipes import print_json
 from gridlstm.training.rundir import RunDir
 
 __all__ = ["generate_text", "load_model", "score_file"]
@@ -78,7 +78,7 @@ def score_file(options: ScoreOptions) -> None:
             highlight=False,
         )
     else:
-        say(result)
+        print_json(result)
 
 
 def load_model(run: RunDir) -> CharacterModel:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlstm.data.draw import visit
-from gridlstm.data.files import DataError, Source, check_size, embedded, find, open_file
+from gridlstm.data.draw import shuffled_index
+from gridlstm.data.locate import DataError, Source, check_size, embedded, find, open_file
 
 __all__ = [
     "ENWIK8",
@@ -71,7 +71,7 @@ class Corpus:
         """The first 100 MB of Wikipedia, 205 symbols: 90 MB, 5 MB and 5 MB.
 
         Args:
-            folder: where data sets are; see :func:`gridlstm.data.files.find`.
+            folder: where data sets are; see :func:`gridlstm.data.locate.find`.
 
         Raises:
             DataError: if it is neither found nor downloaded.
@@ -222,7 +222,7 @@ def draw_chunks(
             f"text: expected at least {sequence + 1} bytes to train on, got {len(part)}; "
             f"a smaller --sequence needs fewer"
         )
-    places = visit(seed, rounds * streams + np.array(wanted), sequences)
+    places = shuffled_index(seed, rounds * streams + np.array(wanted), sequences)
     begins = places * sequence + step * chunk
     found = part[begins[:, None] + np.arange(chunk + 1)]
     return found[:, :-1], found[:, 1:]

@@ -57,7 +57,7 @@ class CharacterProblem:
 
     def __init__(self, options: CharacterOptions, data: Path | None) -> None:
         self.options = options
-        self.outer = symbol_weights(options.network)
+        self.adam_parameters = symbol_weights(options.network)
         self.corpus = _corpus(options, data)
         if min(len(self.corpus.valid), len(self.corpus.test)) < 2:
             raise ValueError("text: expected at least 2 bytes each to validate and test on, got fewer")

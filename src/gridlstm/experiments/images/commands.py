@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from gridlstm.data.files import DataError
-from gridlstm.errors import shown
+from gridlstm.data.locate import DataError
+from gridlstm.errors import one_line
 from gridlstm.experiments.images import IMAGES
 from gridlstm.experiments.images.options import ClassifyOptions
 from gridlstm.experiments.images.pictures import read_picture, to_digit
 from gridlstm.experiments.images.problem import classify, make_network
 from gridlstm.experiments.trained import open_run, options_of, stored_weights
-from gridlstm.training.reporter import say
+from gridlstm.pipes import print_json
 
 __all__ = ["classify_pictures"]
 
@@ -37,11 +37,11 @@ def classify_pictures(options: ClassifyOptions) -> None:
     for (path, _), probabilities in zip(pictures, answers, strict=True):
         digit = int(probabilities.argmax())
         if console.is_terminal:
-            line = shown(f"{path}: {digit} ({probabilities[digit]:.1%})")
+            line = one_line(f"{path}: {digit} ({probabilities[digit]:.1%})")
             console.print(line, highlight=False, soft_wrap=True, markup=False)
         else:
             probability = round(float(probabilities[digit]), 6)
-            say({"image": str(path), "class": digit, "probability": probability})
+            print_json({"image": str(path), "class": digit, "probability": probability})
     if len(pictures) < len(options.images):
         raise SystemExit(1)
 
@@ -51,5 +51,5 @@ def _read(path: Path) -> NDArray[np.uint8] | None:
     try:
         return to_digit(read_picture(path), str(path))
     except DataError as error:
-        sys.stderr.write(f"gridlstm classify: {shown(error)}\n")
+        sys.stderr.write(f"gridlstm classify: {one_line(error)}\n")
         return None

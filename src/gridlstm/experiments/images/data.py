@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from gridlstm.data.draw import draw, visit
-from gridlstm.data.files import DataError, Source, check_size, embedded, explained, find
+from gridlstm.data.draw import draw, shuffled_index
+from gridlstm.data.locate import DataError, Source, as_data_error, check_size, embedded, find
 
 __all__ = ["MNIST", "Digits", "Labelled", "draw_images", "parse_idx", "shift"]
 
@@ -106,7 +106,7 @@ class Digits:
         """All of MNIST: 50,000, 10,000 and 10,000 images.
 
         Args:
-            folder: where data sets are; see :func:`gridlstm.data.files.find`.
+            folder: where data sets are; see :func:`gridlstm.data.locate.find`.
 
         Raises:
             DataError: if it is neither found nor downloaded.
@@ -114,7 +114,7 @@ class Digits:
 
         def read(name: str) -> Bytes:
             path = find(MNIST[name], folder)
-            with explained(f"{path}: cannot be read"):
+            with as_data_error(f"{path}: cannot be read"):
                 return np.fromfile(path, np.uint8)
 
         return cls("mnist", _labelled("train", read), 10_000, _labelled("t10k", read))
@@ -170,7 +170,7 @@ def parse_idx(name: str, content: Bytes, axes: int) -> Bytes:
             f"got {magic}"
         )
     check_size(name, header + prod(sizes), len(content))
-    with explained(f"{name}: damaged"):  # Sizes of which one is 0 may be any.
+    with as_data_error(f"{name}: damaged"):  # Sizes of which one is 0 may be any.
         return content[header:].reshape(sizes)
 
 
@@ -181,7 +181,7 @@ def draw_images(part: Labelled, seed: int, first: int, count: int, most: int) ->
     ``-most`` to ``most`` pixels along each axis, drawn uniformly from the seed and its number.
     """
     numbers = np.arange(first, first + count)
-    places = visit(seed, numbers, len(part.images))
+    places = shuffled_index(seed, numbers, len(part.images))
     by = draw(seed, numbers, 2, -most, most + 1, stream=SHIFTS)
     return Labelled(shift(part.images[places], by, most), part.labels[places])
 

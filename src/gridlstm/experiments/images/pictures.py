@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from gridlstm.data.files import DataError, open_file
+from gridlstm.data.locate import DataError, open_file
 
 __all__ = ["read_picture", "to_digit"]
 

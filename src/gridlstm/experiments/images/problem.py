@@ -45,7 +45,7 @@ class ImageProblem:
     """
 
     goal = None
-    outer = ("relu.*", "scores.*", "projection.*")
+    adam_parameters = ("relu.*", "scores.*", "projection.*")
 
     def __init__(self, options: ImageOptions, data: Path | None) -> None:
         self.options = options

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlstm.data.draw import shuffle
-from gridlstm.data.files import DataError, Source, embedded, find, open_file
+from gridlstm.data.draw import permutation
+from gridlstm.data.locate import DataError, Source, embedded, find, open_file
 from gridlstm.experiments.translation.vocabulary import BEGIN, END, PADDING
 
 __all__ = ["MULTI30K", "Batch", "Buckets", "Pair", "Parallel", "make_batch", "read_pairs"]
@@ -85,7 +85,7 @@ class Parallel:
         Args:
             source: the language to translate from.
             target: the language to translate to.
-            folder: where data sets are; see :func:`gridlstm.data.files.find`.
+            folder: where data sets are; see :func:`gridlstm.data.locate.find`.
 
         Raises:
             DataError: if they are neither found nor downloaded.
@@ -243,8 +243,8 @@ class Buckets:
     def _order(self, epoch: int) -> Ints:
         """The batches of an epoch, ``[batches, batch]``."""
         count = len(self.lengths) // self.batch
-        chosen = shuffle(self.seed, 2 * epoch, len(self.lengths))[: count * self.batch]
+        chosen = permutation(self.seed, 2 * epoch, len(self.lengths))[: count * self.batch]
         source, target = self.lengths[chosen].T
         batches = chosen[np.lexsort((target, source))].reshape(count, self.batch)
-        found: Ints = batches[shuffle(self.seed, 2 * epoch + 1, count)]
+        found: Ints = batches[permutation(self.seed, 2 * epoch + 1, count)]
         return found

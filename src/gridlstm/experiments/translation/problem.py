@@ -13,7 +13,7 @@ from rich.progress import track
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm.data.files import DataError
+from gridlstm.data.locate import DataError
 from gridlstm.experiments.translation.bleu import bleu
 from gridlstm.experiments.translation.data import Buckets, Numbers, Pair, Parallel, make_batch
 from gridlstm.experiments.translation.options import TranslationEval, TranslationOptions
@@ -53,7 +53,7 @@ class TranslationProblem:
     """
 
     goal = None
-    outer = ("model.source.*", "model.target.*", "model.scores.*")
+    adam_parameters = ("model.source.*", "model.target.*", "model.scores.*")
 
     def __init__(self, options: TranslationOptions, data: Path | None) -> None:
         self.options = options

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from gridlstm.data.files import DataError
+from gridlstm.data.locate import DataError
 from gridlstm.experiments.trained import options_of, stored_weights
 from gridlstm.experiments.translation import TRANSLATION
 from gridlstm.experiments.translation.options import TranslationOptions

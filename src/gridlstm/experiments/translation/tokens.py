@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from gridlstm.cache import private_folder
-from gridlstm.data.files import DataError
+from gridlstm.data.locate import DataError
 
 __all__ = ["Chinese", "Tokeniser", "make_tokeniser", "package"]
 

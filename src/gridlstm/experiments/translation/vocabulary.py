@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from gridlstm.data.files import DataError
+from gridlstm.data.locate import DataError
 
 __all__ = ["BEGIN", "END", "MARKS", "PADDING", "UNKNOWN", "Vocabulary"]
 
