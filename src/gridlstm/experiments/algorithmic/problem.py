@@ -1,6 +1,5 @@
 """An algorithmic task as a problem for the trainer."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -12,7 +11,7 @@ from torch.nn import functional as F
 from gridlstm.experiments.algorithmic.task import Task
 from gridlstm.experiments.record import EvalOptions, Options
 from gridlstm.experiments.symbol_weights import symbol_weights
-from gridlstm.training.problem import Measures
+from gridlstm.training.problem import Measures, Problem
 
 __all__ = ["TaskProblem"]
 
@@ -24,7 +23,7 @@ FIRST_TESTED = 2**40
 """The number of the first sample of a test, after those of all evaluations."""
 
 
-class TaskProblem(ABC):
+class TaskProblem(Problem):
     """An algorithmic task. It is solved when 100 new samples have no error.
 
     Args:
@@ -38,10 +37,6 @@ class TaskProblem(ABC):
         self.options = options
         self.task = task
         self.adam_parameters = symbol_weights(options.network)
-
-    def data(self) -> dict[str, str]:
-        """Nothing: samples follow from the options."""
-        return {}
 
     def show(self, count: int) -> Iterator[str]:
         """Samples in the paper's notation."""
@@ -63,10 +58,6 @@ class TaskProblem(ABC):
             rows["target"] = targets[scored]
         yield from self._lines({name: row.cpu().numpy() for name, row in rows.items()})
 
-    @abstractmethod
-    def network(self) -> nn.Module:
-        """A new network of the kind that the options name."""
-
     def loss(self, network: nn.Module, first: int, count: int) -> Tensor:
         """Cross-entropy over all targets, blanks included."""
         inputs, targets, _ = self._draw(network, first, count)
@@ -85,21 +76,6 @@ class TaskProblem(ABC):
             for name, value in self._measure(network, FIRST_TESTED + first, count).items():
                 sums[name] = sums.get(name, 0.0) + value * count
         return {"samples": samples, **{name: total / samples for name, total in sums.items()}}
-
-    def solved(self, measures: Mapping[str, float]) -> bool:
-        """Not one wrong symbol."""
-        return measures["accuracy"] == 1.0
-
-    def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
-        """Never: the last network counts, whether it has solved the task or not."""
-        return False
-
-    def carried(self) -> dict[str, Tensor]:
-        """Nothing: samples are independent."""
-        return {}
-
-    def carry(self, tensors: Mapping[str, Tensor]) -> None:  # noqa: B027
-        """Nothing to take back."""
 
     def _lines(self, rows: Mapping[str, NDArray[np.int64]]) -> Iterator[str]:
         """Symbols in the paper's notation, those of all rows equally wide."""

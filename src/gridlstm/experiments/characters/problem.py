@@ -28,7 +28,7 @@ from gridlstm.models.multiplicative import MultiplicativeRNN
 from gridlstm.models.sequence import SequenceGridLSTM
 from gridlstm.models.stacked import StackedLSTM
 from gridlstm.state import State
-from gridlstm.training.problem import Measures
+from gridlstm.training.problem import Measures, Problem
 
 __all__ = ["CharacterProblem", "make_model", "measure"]
 
@@ -42,7 +42,7 @@ READ_AT_ONCE = 200
 """Characters per call when a text is measured."""
 
 
-class CharacterProblem:
+class CharacterProblem(Problem):
     """A text to be predicted.
 
     Args:
@@ -52,8 +52,6 @@ class CharacterProblem:
     Raises:
         ValueError: if the text is missing, damaged or too short.
     """
-
-    goal = None
 
     def __init__(self, options: CharacterOptions, data: Path | None) -> None:
         self.options = options
@@ -110,10 +108,6 @@ class CharacterProblem:
         part = self.corpus.test if samples is None else self.corpus.test[: samples + 1]
         measures = measure(network, part, self.corpus.alphabet, options.streams)
         return {"streams": options.streams, **measures}
-
-    def solved(self, measures: Mapping[str, float]) -> bool:
-        """Never."""
-        return False
 
     def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
         """Fewer bits."""

@@ -19,7 +19,7 @@ from gridlstm.models.image_grid import ImageGridLSTM
 from gridlstm.models.image_multidimensional import ImageMultidimensionalLSTM
 from gridlstm.models.image_network import ImageNetwork
 from gridlstm.models.renet import ReNet
-from gridlstm.training.problem import Measures
+from gridlstm.training.problem import Measures, Problem
 
 __all__ = ["ImageProblem", "as_input", "classify", "make_network"]
 
@@ -33,7 +33,7 @@ INK = " .:-=+*#%@"
 """From black to white, as an image is shown in text."""
 
 
-class ImageProblem:
+class ImageProblem(Problem):
     """Digits to be recognised.
 
     Args:
@@ -44,7 +44,6 @@ class ImageProblem:
         ValueError: if the images are missing or damaged.
     """
 
-    goal = None
     adam_parameters = ("relu.*", "scores.*", "projection.*")
 
     def __init__(self, options: ImageOptions, data: Path | None) -> None:
@@ -113,20 +112,9 @@ class ImageProblem:
             "mistakes": mistakes,
         }
 
-    def solved(self, measures: Mapping[str, float]) -> bool:
-        """Never."""
-        return False
-
     def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
         """No more errors than before; no if there are no images left to choose by."""
         return not self.options.retrain and (not best or measures["error"] <= best["error"])
-
-    def carried(self) -> dict[str, Tensor]:
-        """Nothing: images are independent."""
-        return {}
-
-    def carry(self, tensors: Mapping[str, Tensor]) -> None:
-        """Nothing to take back."""
 
     def _draw(self, first: int, count: int) -> Labelled:
         options = self.options

@@ -26,7 +26,7 @@ from gridlstm.experiments.translation.text_translator import (
 )
 from gridlstm.experiments.translation.tokens import make_tokeniser
 from gridlstm.experiments.translation.vocabulary import PADDING, UNKNOWN, Vocabulary
-from gridlstm.training.problem import Measures
+from gridlstm.training.problem import Measures, Problem
 from gridlstm.training.rundir import RunDir
 
 __all__ = ["TranslationProblem", "measure"]
@@ -41,7 +41,7 @@ SHOWN = 20
 """Translations that a test keeps beside its measurements."""
 
 
-class TranslationProblem:
+class TranslationProblem(Problem):
     """Sentences to be translated.
 
     Args:
@@ -52,7 +52,6 @@ class TranslationProblem:
         ValueError: if the text is missing, damaged or too short, or a package is not installed.
     """
 
-    goal = None
     adam_parameters = ("model.source.*", "model.target.*", "model.scores.*")
 
     def __init__(self, options: TranslationOptions, data: Path | None) -> None:
@@ -160,20 +159,9 @@ class TranslationProblem:
             ],
         }
 
-    def solved(self, measures: Mapping[str, float]) -> bool:
-        """Never."""
-        return False
-
     def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
         """A lower perplexity."""
         return not best or measures["perplexity"] < best["perplexity"]
-
-    def carried(self) -> dict[str, Tensor]:
-        """Nothing: sentences are independent."""
-        return {}
-
-    def carry(self, tensors: Mapping[str, Tensor]) -> None:
-        """Nothing to take back."""
 
     def _encoded(self, pairs: Sequence[Pair]) -> list[Numbers]:
         return [
