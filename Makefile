@@ -15,6 +15,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # One thread a worker: two OpenMP threads beside a busy core are slower than one.
 check: $(INSTALLED)
