@@ -3,62 +3,45 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gridlstm.experiments.registry import find_experiment, from_flat
-from gridlstm.experiments.results import CollectedRun, Table, span
+from gridlstm.experiments.paper import paper_result
+from gridlstm.experiments.record import Experiment
+from gridlstm.experiments.registry import find_experiment, flat, from_flat
+from gridlstm.experiments.results import CollectedRun, Table, group_runs, note_for, span
 
 __all__ = ["make_table"]
 
-PAPER = {
-    ("memorization", 20, "tied-grid"): "solved, < 150 K (43 layers)",
-    ("memorization", 20, "tied-stacked"): "< 50 % from 16 layers on",
-    ("addition", 15, "tied-grid"): "> 99 %, < 550 K (18 layers, d 400)",
-    ("addition", 15, "untied-grid"): "67 %, 5 M (5 layers, d 400)",
-    ("addition", 15, "tied-stacked"): "at most 51 %, 5 M",
-    ("addition", 15, "untied-stacked"): "at most 51 %, 5 M",
-    ("parity", 50, "tied-grid"): "solved (25 layers, d 500)",
-    ("parity", 100, "tied-grid"): "solved",
-    ("parity", 250, "tied-grid"): "solved (148 layers, d 500)",
-    ("parity", 50, "tied-tanh"): "not solved from 35 bits on",
-    ("parity", 50, "tied-relu"): "not solved from 35 bits on",
-}
-"""The paper's results, by experiment, size and network."""
+SHOWN = ("digits", "length", "vocabulary", "bits", "network", "layers", "hidden")
+"""Options that every row shows."""
+NAMED = ("optimizer", "pace", "start")
+"""Options that a row names wherever they differ from the paper's settings."""
 
 
 def make_table(runs: Sequence[CollectedRun]) -> Table:
     """Runs in groups that differ only in their seed, with the paper's results."""
-    groups: dict[tuple[Any, ...], list[CollectedRun]] = {}
-    for run in runs:
-        experiment = find_experiment(run["experiment"])
-        options = from_flat(experiment, run["options"])
-        sizes = (options.network, options.layers, options.hidden)
-        key = (experiment.name, experiment.unit, options.size, *sizes, _differences(run["options"]))
-        groups.setdefault(key, []).append(run)
-    rows = []
-    for (name, unit, size, network, layers, hidden, differences), group in groups.items():
-        summaries = [run["summary"] for run in group]
-        solved = sum(summary["reason"] == "solved" for summary in summaries)
+    groups, rows = group_runs(runs, *SHOWN, *NAMED), []
+    for group in groups:
+        experiment = find_experiment(group.runs[0]["experiment"])
+        options = from_flat(experiment, group.options)
+        paper = paper_result(experiment.name, options.network, options.size)
         rows.append(
             [
-                f"{name}, {size} {unit}",
-                f"{network.replace('-', ' ')}, {layers} layers, d {hidden}{differences}",
-                f"{solved} of {len(group)}",
-                span([summary["samples"] / 1000 for summary in summaries], ".0f", " K"),
-                span([100 * run["evaluation"]["accuracy"] for run in group], ".1f", " %"),
-                span([summary["seconds"] / 60 for summary in summaries], ".0f"),
-                PAPER.get((name, size, network), ""),
+                f"{experiment.name}, {options.size} {experiment.unit}",
+                f"{options.network.replace('-', ' ')}, {options.layers} x {options.hidden}"
+                f"{_unlike_paper(experiment, options)}{group.difference}",
+                group.seeds,
+                group.outcome,
+                span(group.summaries("samples", 1e-3), ".0f", " K"),
+                span(group.evaluations("accuracy", 100), ".1f", " %"),
+                span(group.summaries("seconds", 1 / 60), ".0f"),
+                f"{', '.join(paper.value.values())} ({paper.setting})" if paper else "",
             ]
         )
-    titles = ["experiment", "network", "seeds solved", "samples", "accuracy", "minutes", "paper"]
-    return Table(titles, rows)
+    titles = ["experiment", "network, layers x d", "seeds", "ended", "samples", "accuracy", "minutes"]
+    return Table([*titles, "paper"], rows, note=note_for(groups))
 
 
-def _differences(options: dict[str, Any]) -> str:
-    """What differs from the paper's settings, in words."""
-    words = ""
-    if options["optimizer"] == "muon":
-        words += ", Muon"
-    if options.get("start") == "counting":
-        words += ", starts by counting"
-    if options.get("pace"):
-        words += f", a digit more in {options['pace'] / 1000:.0f} K samples"
-    return words
+def _unlike_paper(experiment: Experiment[Any], options: Any) -> str:
+    """What is not as in the paper, in words."""
+    ours, paper = flat(options), flat(experiment.presets["paper"])
+    names = [name for name in NAMED if name in ours and ours[name] != paper[name]]
+    return "".join(f", {name} {ours[name]}" for name in names)

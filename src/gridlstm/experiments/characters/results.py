@@ -2,46 +2,44 @@
 
 from collections.abc import Sequence
 
-from gridlstm.experiments.results import CollectedRun, Table
+from gridlstm.experiments.paper import paper_results
+from gridlstm.experiments.results import CollectedRun, Table, group_runs, note_for, span
 
 __all__ = ["make_table"]
 
-PAPER = [
-    "2-LSTM of the paper, tied",
-    "6 x 1000",
-    "16.8 M",
-    "20 epochs of 90 M",
-    "",
-    "",
-    "1.47",
-    "5 M in 1",
-]
-"""Figure 6."""
-
 
 def make_table(runs: Sequence[CollectedRun]) -> Table:
-    """Networks on Wikipedia, with that of the paper."""
-    rows = []
-    for run in runs:
-        options, summary, evaluation = run["options"], run["summary"], run["evaluation"]
-        if options["corpus"] != "enwik8" or options["text"] is not None:
-            continue
-        read = summary["samples"] * options["chunk"]
-        tested = ["", ""]
-        if evaluation:
-            pieces = f"{evaluation['characters'] / 1e6:.1f} M in {evaluation['streams']}"
-            tested = [f"{evaluation['bits']:.3f}", pieces]
+    """Networks on Wikipedia, with those of the paper."""
+    wikipedia = [r for r in runs if r["options"]["corpus"] == "enwik8" and not r["options"]["text"]]
+    groups, rows = group_runs(wikipedia, "network", "layers", "hidden"), []
+    for group in groups:
+        options, summary = group.options, group.summary
+        read = [samples * options["chunk"] for samples in group.summaries("samples")]
+        seconds = group.summaries("seconds")
+        pieces = {run["evaluation"]["streams"] for run in group.runs if run["evaluation"]}
         rows.append(
             [
-                options["network"].replace("-", " "),
+                f"{options['network'].replace('-', ' ')}{group.difference}",
                 f"{options['layers']} x {options['hidden']}",
                 f"{summary['parameters'] / 1e6:.2f} M",
-                f"{read / 1e6:.1f} M",
-                f"{read / summary['seconds']:,.0f}",
-                f"{summary['best']['bits']:.3f}",
-                *tested,
+                group.seeds,
+                group.outcome,
+                span([characters / 1e6 for characters in read], ".1f", " M"),
+                span([c / s for c, s in zip(read, seconds, strict=True)], ",.0f"),
+                span([run["summary"]["best"]["bits"] for run in group.runs], ".3f"),
+                span(group.evaluations("bits"), ".3f"),
+                span(group.evaluations("characters", 1e-6), ".1f", f" M in {span([*pieces], 'd')}"),
             ]
         )
-    titles = ["network", "layers x d", "parameters", "characters read", "characters/s"]
-    titles += ["validation bits", "test bits", "characters of test, pieces"]
-    return Table(titles, [*rows, PAPER])
+    for result in paper_results("characters"):
+        value = result.value
+        rows.append(
+            [
+                *(f"{result.network}, {result.place} of the paper", result.setting),
+                *(value["parameters"], "", "", value.get("characters", ""), "", ""),
+                *(value["bits"], ""),
+            ]
+        )
+    titles = ["network", "layers x d", "parameters", "seeds", "ended", "characters read"]
+    titles += ["characters/s", "validation bits", "test bits", "characters of test, pieces"]
+    return Table(titles, rows, note=note_for(groups))

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from gridlstm.experiments.results import CollectedRun, Table
+from gridlstm.experiments.paper import paper_results
+from gridlstm.experiments.results import CollectedRun, Table, group_runs, note_for, span
 
 __all__ = ["make_table"]
 
@@ -15,29 +16,31 @@ NETWORKS = {
     "renet": "ReNet",
     "convolutional": "convolutional network",
 }
-PAPER = [
-    ["3-LSTM of the paper", "4 x 100, 2, 4096", "", "", "", "", "0.32 %"],
-    ["3-LSTM with ReLU depth of the paper", "4 x 100, 3, 2048", "", "", "", "", "0.36 %"],
-]
-"""Figure 12."""
 
 
 def make_table(runs: Sequence[CollectedRun]) -> Table:
     """Networks on MNIST, with those of the paper."""
-    rows = []
-    for run in runs:
-        options, summary = run["options"], run["summary"]
+    groups, rows = group_runs(runs, "network", "layers", "hidden", "patch", "relu", "retrain"), []
+    for group in groups:
+        options = group.options
         epoch = 60_000 if options["retrain"] else 50_000
+        best = [100 * run["summary"]["best"]["error"] for run in group.runs if run["summary"]["best"]]
+        retrained = ", validation images used too" if options["retrain"] else ""
         rows.append(
             [
-                NETWORKS[options["network"]],
+                f"{NETWORKS[options['network']]}{retrained}{group.difference}",
                 f"{options['layers']} x {options['hidden']}, {options['patch']}, {options['relu']}",
-                f"{summary['parameters'] / 1e6:.2f} M",
-                f"{summary['samples'] / epoch:.0f}",
-                f"{summary['seconds'] / 60:.0f}",
-                "" if options["retrain"] else f"{100 * summary['best']['error']:.2f} %",
-                f"{100 * run['evaluation']['error']:.2f} %",
+                f"{group.summary['parameters'] / 1e6:.2f} M",
+                group.seeds,
+                group.outcome,
+                span(group.summaries("samples", 1 / epoch), ".0f"),
+                span(group.summaries("seconds", 1 / 60), ".0f"),
+                "" if options["retrain"] else span(best, ".2f", " %"),
+                span(group.evaluations("error", 100), ".2f", " %"),
             ]
         )
-    titles = ["network", "layers x d, patch, ReLUs", "parameters", "epochs", "minutes"]
-    return Table([*titles, "validation error", "test error"], [*rows, *PAPER])
+    for result in paper_results("images"):
+        name = f"{result.network}, {result.place} of the paper"
+        rows.append([name, result.setting, "", "", "", "", "", "", result.value["error"]])
+    titles = ["network", "layers x d, patch, ReLUs", "parameters", "seeds", "ended", "epochs"]
+    return Table([*titles, "minutes", "validation error", "test error"], rows, note=note_for(groups))

@@ -29,11 +29,9 @@ class ParityOptions:
     """The initial bias of the forget gates."""
     signs: bool = True
     """Present the bits as -1 and 1 instead of 0 and 1."""
-    start: Literal["random", "counting", "signs"] = "random"
-    """The initial projection of the bits. signs: the weights with which bits enter the memory
-    have one size and random signs, and each unit has a random threshold. counting: a unit has nearly
-    the same weight for all bits and a threshold of its own, so that the network begins by seeing how
-    many ones there are."""
+    start: Literal["random", "signs"] = "random"
+    """The initial projection of the bits. random: as in other networks. signs: the weights with which
+    bits enter the memory have one size and random signs, and each unit has a random threshold."""
     training: Training = field(
         default_factory=lambda: Training(
             batch=20, samples=10_000_000, optimizer="adagrad", rate=0.06, evaluate_every=20_000
@@ -61,14 +59,26 @@ class ParityOptions:
         return self.layers
 
 
+_PAPER = ParityOptions().training
+
 PRESETS = {
     "smoke": ParityOptions(
-        bits=8, layers=3, hidden=16, training=replace(BRIEF, optimizer="adagrad", rate=0.06)
+        bits=8,
+        layers=3,
+        hidden=16,
+        signs=False,
+        start="signs",
+        training=replace(BRIEF, optimizer="adagrad", rate=0.06),
     ),
     "laptop": ParityOptions(
-        bits=10, layers=12, hidden=200, training=replace(ParityOptions().training, minutes=60)
+        bits=100,
+        layers=12,
+        hidden=200,
+        signs=False,
+        start="signs",
+        training=replace(_PAPER, rate=0.03, minutes=60, evaluate_every=5000),
     ),
-    "paper": ParityOptions(),
+    "paper": ParityOptions(signs=False, start="signs", training=_PAPER),
 }
 
 

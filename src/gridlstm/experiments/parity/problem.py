@@ -14,9 +14,6 @@ from gridlstm.models.feedforward import FeedForward
 
 __all__ = ["ParityNetwork", "ParityProblem"]
 
-ALIKE = 0.9
-"""How alike the weights of all bits are in a network that starts by counting: 0 not, 1 fully."""
-
 
 class ParityNetwork(nn.Module):
     """Bits ``[batch, k]`` to scores of even and odd ``[batch, 1, 2]``.
@@ -64,29 +61,9 @@ class ParityProblem(TaskProblem):
         else:
             body = FeedForward(*sizes, activation=kind, tied=tied == "tied")
             projection = body.projection
-        if options.start == "counting":
-            start_counting(projection, signs=options.signs)
-        elif options.start == "signs":
+        if options.start == "signs":
             start_signs(projection, options.hidden, signs=options.signs)
         return ParityNetwork(body, signs=options.signs)
-
-
-@torch.no_grad()
-def start_counting(linear: nn.Linear, *, signs: bool) -> None:
-    """Initialises a projection of bits so that it sees their number first.
-
-    Random weights see a random direction in which the parity has no part at all until all bits are
-    weighted alike, and nothing pulls them there. Here each unit has nearly one weight for all bits, and
-    its threshold lies anywhere within two deviations of the number of ones.
-    """
-    bits = linear.in_features
-    weight = 3 * (ALIKE * linear.weight[:, :1] + (1 - ALIKE) * linear.weight)
-    spread = 2 * weight.abs().mean(1) * bits**0.5
-    bias = spread * (2 * torch.rand_like(linear.bias) - 1)
-    if not signs:  # 0 and 1 for -1 and 1.
-        weight, bias = 2 * weight, bias - weight.sum(1)
-    linear.weight.copy_(weight)
-    linear.bias.copy_(bias)
 
 
 @torch.no_grad()

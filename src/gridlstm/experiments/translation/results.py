@@ -1,45 +1,47 @@
 """The tables of results of translation. No PyTorch here."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from gridlstm.experiments.results import CollectedRun, Table
+from gridlstm.experiments.paper import paper_results
+from gridlstm.experiments.results import CollectedRun, RunGroup, Table, group_runs, note_for, span
 
 __all__ = ["make_table", "translation_table"]
-
-PAPER = [
-    ["BTEC: 3-LSTM of the paper, 7 models", "2 x 450", "", "0.5", "", "", "42.4", "60.2 (15)", ""],
-    ["BTEC: CDEC, phrase-based", "", "", "", "", "", "41", "58.9 (15)", ""],
-    ["BTEC: DGLSTM with attention", "", "", "", "", "", "34.5", "", ""],
-]
-"""Figure 8."""
 
 
 def make_table(runs: Sequence[CollectedRun]) -> Table:
     """Networks on the same sentences, alone and as ensembles, with those of the paper on others."""
-    rows = []
-    for run in runs:
-        options, summary = run["options"], run["summary"]
-        for result in (run["evaluation"], run["ensemble"]):
-            if result is None:
-                continue
-            models = 1 + len(result.get("ensemble", ()))
-            sides = options.get("side_dropout", 0)
-            dropout = f"{options['dropout']:g}" + (f", sides {sides:g}" if sides else "")
-            read = f"{summary['samples'] / 1000:,.0f} K"
-            rows.append(
-                [
-                    options["network"] + (f", {models} models" if models > 1 else ""),
-                    f"{options['layers']} x {options['hidden']}",
-                    f"{models * summary['parameters'] / 1e6:.1f} M",
-                    *((dropout, read) if models == 1 else ("", "")),
-                    f"{result['perplexity']:.1f}",
-                    f"{result['bleu 1']:.1f}",
-                    f"{result['bleu all']:.1f}",
-                    f"{1000 * result['seconds a sentence']:.0f}",
-                ]
-            )
-    titles = ["network", "layers x d", "parameters", "dropout", "pairs read", "perplexity"]
-    return Table([*titles, "BLEU 1", "BLEU all", "ms per sentence, beam 20"], [*rows, *PAPER])
+    groups, rows = group_runs(runs, "network", "layers", "hidden"), []
+    for group in groups:
+        evaluations = [run["evaluation"] for run in group.runs if run["evaluation"]]
+        if evaluations:
+            rows.append(_row(group, evaluations, 1))
+        ensembles = [run["ensemble"] for run in group.runs if run["ensemble"]]
+        rows.extend(_row(group, [result], 1 + len(result["ensemble"])) for result in ensembles)
+    for result in paper_results("translation"):
+        name = f"{result.network}, {result.place} of the paper, on BTEC"
+        scores = [result.value.get(measure, "") for measure in ("bleu 1", "bleu all")]
+        rows.append([name, result.setting, "", "", "", "", "", *scores, ""])
+    titles = ["network", "layers x d", "parameters", "seeds", "ended", "pairs read", "perplexity"]
+    titles += ["BLEU 1", "BLEU all", "ms per sentence, beam 20"]
+    return Table(titles, rows, note=note_for(groups))
+
+
+def _row(group: RunGroup, results: Sequence[dict[str, Any]], models: int) -> list[str]:
+    """A network, or an ensemble that begins with it."""
+    options = group.options
+    name = options["network"] + (f", {models} models" if models > 1 else group.difference)
+    of_runs = [group.seeds, group.outcome, span(group.summaries("samples", 1e-3), ",.0f", " K")]
+    return [
+        name,
+        f"{options['layers']} x {options['hidden']}",
+        f"{models * group.summary['parameters'] / 1e6:.1f} M",
+        *(of_runs if models == 1 else ("", "", "")),
+        span([result["perplexity"] for result in results], ".1f"),
+        span([result["bleu 1"] for result in results], ".1f"),
+        span([result["bleu all"] for result in results], ".1f"),
+        span([1000 * result["seconds a sentence"] for result in results], ".0f"),
+    ]
 
 
 def translation_table(runs: Sequence[CollectedRun]) -> Table:
