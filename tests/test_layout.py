@@ -48,7 +48,7 @@ LAYERS = [
     ["transfer"],
     ["block", "sides"],
     ["engines"],
-    ["options"],
+    ["grid_options"],
     ["grid"],
     ["models"],
     ["provenance"],

@@ -9,7 +9,7 @@ import torch
 
 from gridlstm import Dim, GridLSTM, State
 from gridlstm.bench.accuracy import call_kernel, kernel_errors
-from gridlstm.engines.native import kernel_name, pointwise
+from gridlstm.engines.native import NativeBackend, kernel_name
 from gridlstm.engines.native.build import library
 
 compiled = library()
@@ -45,9 +45,9 @@ def test_extremes_and_nan() -> None:
 @needs_compiler
 def test_it_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     used = []
-    forward = pointwise.NativePointwise.forward
+    forward = NativeBackend.forward
     monkeypatch.setattr(
-        pointwise.NativePointwise,
+        NativeBackend,
         "forward",
         lambda self, s, p, **kw: (used.append(s), forward(self, s, p, **kw)),
     )
@@ -108,4 +108,4 @@ def test_structures_of_another_size_are_not_used(
         assert library() is None
     finally:
         library.cache_clear()
-    assert "structures of [1, 2, 3] bytes expected" in caplog.text
+    assert "expected structures of [1, 2, 3] bytes" in caplog.text

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from gridlstm import AttentionTranslator, Reencoder
 from gridlstm.models.depth_gated import DepthGatedLSTM
-from gridlstm.models.translator import Ensemble, Translator, select
+from gridlstm.models.translator import Ensemble, Translator, select_sentences
 
 SOURCE, TARGET = 11, 9
 
@@ -115,7 +115,7 @@ def test_sentences_under_way_can_be_reordered_repeated_and_dropped(model: Transl
     source, target, lengths = sentences()
     rows = torch.tensor([2, 0, 0, 3, 2])
     _, progress = model.step(target[:, 0], model.start(source, lengths))
-    found, _ = model.step(target[rows, 1], select(progress, rows))
+    found, _ = model.step(target[rows, 1], select_sentences(progress, rows))
     _, progress = model.step(target[rows, 0], model.start(source[rows], lengths[rows]))
     expected, _ = model.step(target[rows, 1], progress)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)

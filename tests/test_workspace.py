@@ -8,7 +8,7 @@ import torch
 
 from gridlstm import Dim, GridLSTM, State
 from gridlstm.engines import workspace
-from gridlstm.engines.native import native
+from gridlstm.engines.native import use_native
 from gridlstm.engines.workspace import Workspace
 
 like = torch.zeros(1)
@@ -80,7 +80,7 @@ def test_without_gradients_memory_does_not_grow_with_the_grid(
         grid({"depth": State(torch.zeros(2, time, 4))})
         return sum(taken)
 
-    with native(compiled):
+    with use_native(compiled):
         with torch.no_grad():
             assert values(200) == values(20)
         assert values(200) > 5 * values(20)

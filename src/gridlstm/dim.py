@@ -8,7 +8,7 @@ from torch import nn
 from gridlstm.cells import CELLS, Cell, Transfer, make_cell
 from gridlstm.checks import check_positive
 
-__all__ = ["Dim", "check_dims", "impure"]
+__all__ = ["Dim", "check_dims", "impure_error"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Dim:
         elif isinstance(self.transform, nn.Module):
             for kind in ("parameters", "buffers"):
                 if any(True for _ in getattr(self.transform, kind)()):
-                    raise impure(self.name, self.transform, f"has {kind} of its own")
+                    raise impure_error(self.name, self.transform, f"has {kind} of its own")
         for argument in ("tied", "priority", "reverse"):
             value = getattr(self, argument)
             if not isinstance(value, bool):
@@ -116,7 +116,7 @@ def _shown(value: object) -> str:
     return value.__name__ if hasattr(value, "__name__") else repr(value)
 
 
-def impure(name: str, transform: object, why: str) -> ValueError:
+def impure_error(name: str, transform: object, why: str) -> ValueError:
     """The error for a transfer function that no engine can work with."""
     shown = type(transform).__name__ if isinstance(transform, nn.Module) else _shown(transform)
     return ValueError(

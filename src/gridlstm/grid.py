@@ -12,10 +12,10 @@ from gridlstm.cells import Output
 from gridlstm.checks import check_choice, check_dropout, check_forget_bias
 from gridlstm.dim import Dim, check_dims
 from gridlstm.engines import ENGINES, Engine, explain
-from gridlstm.engines.tracing import uncompiled
+from gridlstm.engines.recording import uncompiled
 from gridlstm.fixed import FixedArguments
 from gridlstm.geometry import make_plan
-from gridlstm.options import Init
+from gridlstm.grid_options import Init
 from gridlstm.sides import check_sides, from_faces, make_mask, to_faces
 from gridlstm.state import State
 from gridlstm.transfer import check_transform
@@ -241,7 +241,6 @@ class GridLSTM(FixedArguments):
                 )
             )
         p = self.dropout if self.training else 0.0
-        options = {"recompute": self.recompute} if self.engine == "wavefront" else {}
         outgoing, blocks = ENGINES[self.engine](
             self.block,
             plan,
@@ -250,7 +249,7 @@ class GridLSTM(FixedArguments):
             mask=make_mask(self.dims, extent, lengths, mask, like.device),
             dropout=draw_dropout(self.block, plan.blocks, extent.batch, p, like.device),
             trace=trace,
-            **options,
+            recompute=self.recompute,
         )
         others = [
             [size for j, size in enumerate(extent.sizes) if j != i] for i in range(len(self.dims))
@@ -296,10 +295,15 @@ class GridLSTM(FixedArguments):
         return Weights(weight.view(-1, *weight.shape[-2:]), bias, peephole)
 
     def explain(self) -> str:
-        """Which engine and backend a call with these parameters would run on now, and why not others.
+        """Which engine and backend a call would use now, and why not the others.
 
-        >>> print(GridLSTM(["depth"], 4, engine="reference").explain())
-        engine: reference, as asked for
+        It depends on the engine, cells, dtype and device of the grid, on autocast, and on whether the
+        kernel can be compiled.
+
+        >>> print(GridLSTM([Dim("depth", "peephole")], 4).explain())
+        engine: wavefront
+        backend: PyTorch
+          compiled kernel is not used: it does not implement these cells: peephole
         """
         return explain(self.engine, self.block, self.weights_of(self.dims[0].name)[0])
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["State", "choose"]
+__all__ = ["State", "where_real"]
 
 
 class State(NamedTuple):
@@ -29,7 +29,7 @@ class State(NamedTuple):
         return State(function(self.hidden), None if self.memory is None else function(self.memory))
 
 
-def choose(real: Tensor, new: State, old: State) -> State:
+def where_real(real: Tensor, new: State, old: State) -> State:
     """The new vectors where a block is real, the old ones where it hands them on unchanged."""
     hidden = torch.where(real, new.hidden, old.hidden)
     if new.memory is None or old.memory is None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gridlstm.cells import Cell, Transfer
-from gridlstm.dim import Dim, impure
+from gridlstm.dim import Dim, impure_error
 from gridlstm.state import State
 
 __all__ = ["check_transform"]
@@ -39,14 +39,16 @@ def check_transform(dim: Dim, weight: Tensor) -> None:
         x = torch.linspace(-3, 3, 2 * d, dtype=weight.dtype, device=device).view(2, d)
         y = _call(dim, x)
         if y.requires_grad:
-            raise impure(dim.name, dim.transform, "depends on a tensor with gradients")
+            raise impure_error(dim.name, dim.transform, "depends on a tensor with gradients")
         if type(y) is Tensor:  # The tensors of FakeTensorMode have no values to compare.
             with _training(dim.transform, True):
                 _check_pure(dim, x)
                 y = _call(dim, x)
             with _training(dim.transform, False):
                 if not _same(_call(dim, x), y):
-                    raise impure(dim.name, dim.transform, "differs in training and evaluation mode")
+                    raise impure_error(
+                        dim.name, dim.transform, "differs in training and evaluation mode"
+                    )
 
 
 def _check_cell(dim: Dim, cell: Cell, weight: Tensor) -> None:
@@ -71,15 +73,15 @@ def _check_pure(dim: Dim, x: Tensor) -> None:
     generator = _generator(x)
     first = _call(dim, x)
     if not torch.equal(_generator(x), generator):
-        raise impure(dim.name, dim.transform, "draws random numbers")
+        raise impure_error(dim.name, dim.transform, "draws random numbers")
     y, other = first.clone(), 5 - 3 * x
     _call(dim, other)
     if not _same(first, y):
-        raise impure(dim.name, dim.transform, "overwrites what an earlier call returned")
+        raise impure_error(dim.name, dim.transform, "overwrites what an earlier call returned")
     if not _same(_call(dim, x), y):
-        raise impure(dim.name, dim.transform, "gives something else when called again")
+        raise impure_error(dim.name, dim.transform, "gives something else when called again")
     if not all(_same(*pair) for pair in _regroup(dim, x, other, y)):
-        raise impure(dim.name, dim.transform, "mixes vectors, or depends on how many there are")
+        raise impure_error(dim.name, dim.transform, "mixes vectors, or depends on how many there are")
 
 
 def _regroup(dim: Dim, x: Tensor, other: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

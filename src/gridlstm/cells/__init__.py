@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gridlstm.cells.base import Cell, Direct
+from gridlstm.cells.base import Cell, CellGradients
 from gridlstm.cells.connection import CONNECTIONS, Connection, Transfer
 from gridlstm.cells.gru import GRU
 from gridlstm.cells.lstm import LSTM, Output, PeepholeLSTM
@@ -13,8 +13,8 @@ __all__ = [
     "GRU",
     "LSTM",
     "Cell",
+    "CellGradients",
     "Connection",
-    "Direct",
     "Output",
     "PeepholeLSTM",
     "Transfer",

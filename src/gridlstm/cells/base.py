@@ -8,10 +8,10 @@ from torch import Tensor
 
 from gridlstm.state import State
 
-__all__ = ["Cell", "Direct"]
+__all__ = ["Cell", "CellGradients"]
 
 
-class Direct(NamedTuple):
+class CellGradients(NamedTuple):
     """Gradients of what a cell reads beside its preactivations; ``None`` for what it does not read.
 
     ``hidden`` and ``memory`` are those of the dimension's old vectors, ``[..., d]``; ``peephole`` that
@@ -77,7 +77,9 @@ class Cell(ABC):
         """The same as :meth:`forward`; may replace ``gates`` by what :meth:`backward_` needs."""
         return self.forward(gates.clone(), old, peephole)  # It may work in place.
 
-    def backward_(self, gates: Tensor, old: State, grad: State, peephole: Tensor | None) -> Direct:
+    def backward_(
+        self, gates: Tensor, old: State, grad: State, peephole: Tensor | None
+    ) -> CellGradients:
         """The backward of :meth:`forward_`.
 
         Takes ``gates`` as :meth:`forward_` left them and leaves the gradients of the preactivations in
@@ -98,11 +100,13 @@ class Cell(ABC):
         pairs = [(y, g) for y, g in zip(new, grad, strict=True) if y is not None and y.requires_grad]
         if not pairs:  # It depends on nothing that it was given.
             gates.zero_()
-            return Direct(*(None if t is None else torch.zeros_like(t) for t in (h, m, peephole)))
+            return CellGradients(
+                *(None if t is None else torch.zeros_like(t) for t in (h, m, peephole))
+            )
         outputs, grads = zip(*pairs, strict=True)
         found = iter(torch.autograd.grad(outputs, inputs, grads, materialize_grads=True))
         gates.copy_(next(found))
-        return Direct(next(found), *(None if t is None else next(found) for t in (m, peephole)))
+        return CellGradients(next(found), *(None if t is None else next(found) for t in (m, peephole)))
 
     def expand(self, weight: Tensor, own: slice) -> Tensor:
         """The matrix that ``H`` is multiplied by, ``[..., rows · d, H]``.
@@ -117,12 +121,12 @@ class Cell(ABC):
         """Sets a bias ``[..., rows · d]`` to what it starts from."""
         bias.zero_()
 
-    def keep(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
+    def encode_gates(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
         """What :meth:`forward_` left, in a form that loses little in ``dtype``, of low precision."""
         return gates
 
-    def recall(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
-        """What :meth:`keep` was given, from what ``dtype`` kept of it."""
+    def decode_gates(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
+        """What :meth:`encode_gates` was given, from what ``dtype`` kept of it."""
         return kept
 
     def __eq__(self, other: object) -> bool:

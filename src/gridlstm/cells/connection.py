@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gridlstm.cells.base import Cell, Direct
+from gridlstm.cells.base import Cell, CellGradients
 from gridlstm.state import State
 
 __all__ = ["CONNECTIONS", "Connection", "Transfer"]
@@ -37,12 +37,14 @@ class Connection(Cell):
         """Eq. 8."""
         return State(self.transfer(preactivation))
 
-    def backward_(self, gates: Tensor, old: State, grad: State, peephole: Tensor | None) -> Direct:
+    def backward_(
+        self, gates: Tensor, old: State, grad: State, peephole: Tensor | None
+    ) -> CellGradients:
         """The gradient of α, from the preactivations that :meth:`forward_` leaves as they are."""
         if self.slope is None:
             return super().backward_(gates, old, grad, peephole)
         gates.copy_(self.slope(gates, grad.hidden))
-        return Direct()
+        return CellGradients()
 
     def __repr__(self) -> str:
         return f"Connection({getattr(self.transfer, '__name__', self.transfer)})"

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gridlstm.cells.base import Cell, Direct
-from gridlstm.cells.low import keep_sigmoid, keep_tanh, recall_sigmoid, recall_tanh
+from gridlstm.cells.base import Cell, CellGradients
+from gridlstm.cells.low_precision import decode_sigmoid, decode_tanh, encode_sigmoid, encode_tanh
 from gridlstm.state import State
 
 __all__ = ["GRU"]
@@ -61,7 +61,7 @@ class GRU(Cell):
         old: State,
         grad: State,
         peephole: Tensor | None,
-    ) -> Direct:
+    ) -> CellGradients:
         """The backward of :meth:`forward_`, one line per gate."""
         g_r, g_z, g_n, own = gates.chunk(4, -1)
         direct = grad.hidden * g_z
@@ -71,7 +71,7 @@ class GRU(Cell):
         grad_r = grad_n * own * g_r * (1 - g_r)
         for gate, found in zip(gates.chunk(4, -1), (grad_r, grad_z, grad_n, grad_own), strict=True):
             gate.copy_(found)
-        return Direct(hidden=direct)
+        return CellGradients(hidden=direct)
 
     def expand(self, weight: Tensor, own: slice) -> Tensor:
         """Splits the rows of n: those of the other hidden vectors, then those of its own."""
@@ -86,13 +86,13 @@ class GRU(Cell):
         bias.zero_()
         bias.chunk(4, -1)[1].fill_(forget_bias)
 
-    def keep(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
+    def encode_gates(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
         """Two sigmoids, a hyperbolic tangent, and a part that is any number."""
         g_r, g_z, g_n, own = gates.chunk(4, -1)
-        sigmoid = (keep_sigmoid(g, dtype) for g in (g_r, g_z))
-        return torch.cat((*sigmoid, keep_tanh(g_n, dtype), own), -1)
+        sigmoid = (encode_sigmoid(g, dtype) for g in (g_r, g_z))
+        return torch.cat((*sigmoid, encode_tanh(g_n, dtype), own), -1)
 
-    def recall(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
-        """The gates that :meth:`keep` was given."""
+    def decode_gates(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
+        """The gates that :meth:`encode_gates` was given."""
         g_r, g_z, g_n, own = kept.chunk(4, -1)
-        return torch.cat((recall_sigmoid(g_r), recall_sigmoid(g_z), recall_tanh(g_n, dtype), own), -1)
+        return torch.cat((decode_sigmoid(g_r), decode_sigmoid(g_z), decode_tanh(g_n, dtype), own), -1)

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gridlstm.cells.base import Cell, Direct
-from gridlstm.cells.low import keep_sigmoid, keep_tanh, recall_sigmoid, recall_tanh
+from gridlstm.cells.base import Cell, CellGradients
+from gridlstm.cells.low_precision import decode_sigmoid, decode_tanh, encode_sigmoid, encode_tanh
 from gridlstm.state import State
 
 __all__ = ["GATES", "LSTM", "Output", "PeepholeLSTM", "read_memory"]
@@ -84,7 +84,7 @@ class LSTM(Cell):
         old: State,
         grad: State,
         peephole: Tensor | None,
-    ) -> Direct:
+    ) -> CellGradients:
         """The backward of :meth:`forward_`, one line per gate; the new vectors are recomputed."""
         m, (grad_h, grad_m) = old.memory, grad
         assert m is not None, "an LSTM has a memory"
@@ -113,22 +113,22 @@ class LSTM(Cell):
             grad_peephole = torch.cat((grad_u * m, grad_f * m, grad_o * new_m), -1)
         for gate, found in zip((g_u, g_f, g_o, g_c), (grad_u, grad_f, grad_o, grad_c), strict=True):
             gate.copy_(found)
-        return Direct(memory=grad_old_m, peephole=grad_peephole)
+        return CellGradients(memory=grad_old_m, peephole=grad_peephole)
 
     def reset_bias_(self, bias: Tensor, forget_bias: float) -> None:
         """Zero, but for the forget gate."""
         bias.zero_()
         bias.chunk(4, -1)[1].fill_(forget_bias)
 
-    def keep(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
+    def encode_gates(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
         """Sigmoid gates and content gates, each in the form that suits it."""
         g, c = self._split(gates)
-        return torch.cat((keep_sigmoid(g, dtype), keep_tanh(c, dtype)), -1)
+        return torch.cat((encode_sigmoid(g, dtype), encode_tanh(c, dtype)), -1)
 
-    def recall(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
-        """The gates that :meth:`keep` was given."""
+    def decode_gates(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
+        """The gates that :meth:`encode_gates` was given."""
         g, c = self._split(kept)
-        return torch.cat((recall_sigmoid(g), recall_tanh(c, dtype)), -1)
+        return torch.cat((decode_sigmoid(g), decode_tanh(c, dtype)), -1)
 
     def _split(self, gates: Tensor) -> tuple[Tensor, Tensor]:
         """The sigmoid gates and the content gates."""

@@ -13,7 +13,7 @@ from gridlstm.commands.options import Generate, Score
 from gridlstm.data.text import encode, read_file
 from gridlstm.experiments.characters import make_model, measure
 from gridlstm.experiments.options import Characters
-from gridlstm.models.characters import CharacterModel
+from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.generate import generate
 from gridlstm.training.reporter import say
 from gridlstm.training.rundir import RunDir

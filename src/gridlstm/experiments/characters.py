@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from gridlstm.data.text import Corpus, contiguous, draw_chunks, encode, starts_sequence
 from gridlstm.experiments import options
 from gridlstm.experiments.outer import outer_weights
-from gridlstm.models.characters import CharacterModel, Recurrent
+from gridlstm.models.character_model import CharacterBody, CharacterModel
 from gridlstm.models.gated_feedback import GatedFeedbackLSTM
 from gridlstm.models.generate import generate
 from gridlstm.models.multiplicative import MultiplicativeRNN
@@ -148,7 +148,7 @@ def make_model(experiment: options.Characters, alphabet: bytes) -> CharacterMode
     kind, symbols = experiment.network, len(alphabet)
     cells: dict[str, Any] = {"forget_bias": experiment.forget_bias, "batch_first": True}
     sizes = (symbols, experiment.hidden, experiment.layers)
-    body: Recurrent
+    body: CharacterBody
     if kind.endswith("grid"):
         body = SequenceGridLSTM(
             *sizes, tied=kind != "untied-grid", shared=kind == "shared-grid", readout="both", **cells

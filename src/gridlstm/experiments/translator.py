@@ -13,8 +13,8 @@ from gridlstm.data.vocabulary import BEGIN, END, PADDING, UNKNOWN, Vocabulary
 from gridlstm.experiments.translation_options import Translation
 from gridlstm.fields import check_types
 from gridlstm.models.attention import AttentionTranslator
+from gridlstm.models.beam_search import Rules, search_all
 from gridlstm.models.reencoder import Reencoder
-from gridlstm.models.search import Rules, search_all
 from gridlstm.models.translator import Ensemble, Translator
 
 __all__ = ["Language", "TextTranslator", "join_up", "make_model", "read_languages"]

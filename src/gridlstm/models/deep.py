@@ -8,8 +8,8 @@ from typing_extensions import Unpack
 from gridlstm.checks import check_choice, check_options, check_positive, check_tensor
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
+from gridlstm.grid_options import GridOptions
 from gridlstm.models.projection import Projection, Readout, read, read_size
-from gridlstm.options import GridOptions
 
 __all__ = ["DeepGridLSTM"]
 

@@ -7,12 +7,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gridlstm.cells.lstm import GATES
-from gridlstm.state import State, choose
+from gridlstm.state import State, where_real
 
 __all__ = ["DepthGatedLSTM"]
 
 
-class _Layer(nn.Module):
+class _DepthGatedLayer(nn.Module):
     """One layer; ``gated`` if it reads the memory of a layer below it."""
 
     def __init__(
@@ -106,7 +106,7 @@ class DepthGatedLSTM(nn.Module):
         self.hidden_size = hidden_size
         self.dropout = dropout
         self.layers = nn.ModuleList(
-            _Layer(
+            _DepthGatedLayer(
                 hidden_size if layer else input_size,
                 hidden_size,
                 gated=gated and layer > 0,
@@ -142,7 +142,7 @@ class DepthGatedLSTM(nn.Module):
             states: list[State | None] = [None] * x.shape[1]
             for t in order:
                 new = layer.step(projected[t], state, below[t])
-                state = states[t] = choose(real[t].unsqueeze(-1), new, state)
+                state = states[t] = where_real(real[t].unsqueeze(-1), new, state)
             x = torch.stack([s.hidden for s in states if s is not None], 1)
             below = [s.memory for s in states if s is not None]
         return x
@@ -159,5 +159,5 @@ class DepthGatedLSTM(nn.Module):
     def _drop(self, x: Tensor, layer: int) -> Tensor:
         return F.dropout(x, self.dropout, self.training) if layer else x
 
-    def _layers(self) -> list[_Layer]:
-        return [layer for layer in self.layers if isinstance(layer, _Layer)]
+    def _layers(self) -> list[_DepthGatedLayer]:
+        return [layer for layer in self.layers if isinstance(layer, _DepthGatedLayer)]

@@ -4,12 +4,12 @@ import torch
 from torch import Tensor
 
 from gridlstm.cells import Transfer
-from gridlstm.models.layers import Layers
+from gridlstm.models.fully_connected import FullyConnected
 
 __all__ = ["FeedForward"]
 
 
-class FeedForward(Layers):
+class FeedForward(FullyConnected):
     r"""Hidden layers with a transfer function, tied or untied (appendix, parity).
 
     The input is projected to the width of the hidden layers; each of these computes

@@ -15,7 +15,7 @@ from typing_extensions import Never
 
 from gridlstm.cells.lstm import read_memory
 from gridlstm.checks import check_choice, check_forget_bias, check_options
-from gridlstm.models.recurrent import Recurrent
+from gridlstm.models.sequence_network import SequenceNetwork
 from gridlstm.state import State
 
 __all__ = ["GatedFeedbackLSTM"]
@@ -24,7 +24,7 @@ Readout = Literal["top", "all"]
 """Whose hidden vectors are the output."""
 
 
-class GatedFeedbackLSTM(Recurrent):
+class GatedFeedbackLSTM(SequenceNetwork):
     r"""LSTM layers with gated feedback between all of them (Chung, Gulcehre, Cho and Bengio, 2015).
 
     The content gate of layer j reads each layer i at the step before through a global reset gate, one

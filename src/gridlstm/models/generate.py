@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gridlstm.models.characters import CharacterModel
+from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.stepper import Stepper, make_stepper
 from gridlstm.state import State
 
-__all__ = ["choose", "follow", "generate"]
+__all__ = ["draw_after", "draw_symbol", "generate"]
 
-LONG = 500
+PROMPT_CHUNK = 500
 """Characters of a prompt that are read at once."""
 
 
@@ -32,30 +32,30 @@ def generate(
         prompt: places in the alphabet. Of an empty one, the model gets to see a line's end, or the
             first character of its alphabet if that has none.
         temperature: what scores are divided by; 0 takes the likeliest character.
-        top_k: choose among this many of the likeliest characters only.
+        top_k: draw_symbol among this many of the likeliest characters only.
         seed: of the choices.
     """
     if not len(prompt):
         alphabet = model.alphabet.tolist()
         prompt = np.array([alphabet.index(10) if 10 in alphabet else 0])
     state: State | None = None
-    for first in range(0, len(prompt) - 1, LONG):
-        read = torch.from_numpy(prompt[first : min(first + LONG, len(prompt) - 1)])
+    for first in range(0, len(prompt) - 1, PROMPT_CHUNK):
+        read = torch.from_numpy(prompt[first : min(first + PROMPT_CHUNK, len(prompt) - 1)])
         _, state = model(read.unsqueeze(0).to(model.alphabet.device), state)
     random = np.random.default_rng(seed)
-    yield from follow(make_stepper(model, state), int(prompt[-1]), temperature, top_k, random)
+    yield from draw_after(make_stepper(model, state), int(prompt[-1]), temperature, top_k, random)
 
 
-def follow(
+def draw_after(
     step: Stepper, symbol: int, temperature: float, top_k: int | None, random: np.random.Generator
 ) -> Iterator[int]:
-    """Places that follow a symbol, each drawn from the scores after the one before."""
+    """Places that draw_after a symbol, each drawn from the scores after the one before."""
     while True:
-        symbol = choose(step(symbol), temperature, top_k, random)
+        symbol = draw_symbol(step(symbol), temperature, top_k, random)
         yield symbol
 
 
-def choose(
+def draw_symbol(
     scores: NDArray[np.float32], temperature: float, top_k: int | None, random: np.random.Generator
 ) -> int:
     """A place, drawn with the probabilities that the scores stand for."""

@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 
 from gridlstm.cells import Transfer
-from gridlstm.models.layers import Layers
+from gridlstm.models.fully_connected import FullyConnected
 from gridlstm.ranges import check_number
 
 __all__ = ["Highway"]
 
 
-class Highway(Layers):
+class Highway(FullyConnected):
     r"""Layers that pass on a gated part of what they read (Srivastava, Greff and Schmidhuber, 2015).
 
     The input is projected to the width of the hidden layers; each of these computes

@@ -7,10 +7,10 @@ from gridlstm.cells import Cell, Transfer
 from gridlstm.checks import check_options
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
+from gridlstm.grid_options import GridOptions
+from gridlstm.models.grid_stack import GridStack
 from gridlstm.models.image_network import CORNERS, ImageNetwork, cut_patches
 from gridlstm.models.projection import Projection
-from gridlstm.models.stack import GridStack
-from gridlstm.options import GridOptions
 from gridlstm.state import State
 
 __all__ = ["ImageGridLSTM"]

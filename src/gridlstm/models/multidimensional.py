@@ -110,7 +110,7 @@ class MultidimensionalLSTM(FixedArguments):
         self.forget_bias = 1.0 if forget_bias is None and bias else forget_bias
         self.output = output
         self.layers = nn.ModuleList(
-            _Layer(
+            _MultidimensionalLayer(
                 hidden_size if layer else input_size,
                 hidden_size,
                 reverse,
@@ -126,7 +126,7 @@ class MultidimensionalLSTM(FixedArguments):
     def reset_parameters(self) -> None:
         """Draws the weights anew and sets the biases back."""
         for module in self.modules():
-            if isinstance(module, _Layer):
+            if isinstance(module, _MultidimensionalLayer):
                 module.reset_parameters()
 
     def forward(self, x: Tensor) -> State:
@@ -170,7 +170,7 @@ class MultidimensionalLSTM(FixedArguments):
         return ", ".join(shown)
 
 
-class _Layer(nn.Module):
+class _MultidimensionalLayer(nn.Module):
     """One layer: its weights, and a sweep over the positions."""
 
     def __init__(

@@ -9,13 +9,13 @@ from torch.nn import functional as F
 from typing_extensions import Never
 
 from gridlstm.checks import check_options, check_positive
-from gridlstm.models.recurrent import Recurrent
+from gridlstm.models.sequence_network import SequenceNetwork
 from gridlstm.state import State
 
 __all__ = ["MultiplicativeRNN"]
 
 
-class MultiplicativeRNN(Recurrent):
+class MultiplicativeRNN(SequenceNetwork):
     r"""The multiplicative RNN, or MRNN, for text (Sutskever, Martens and Hinton, 2011).
 
     .. math::

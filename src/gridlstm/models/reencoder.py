@@ -10,10 +10,10 @@ from typing_extensions import Unpack
 from gridlstm.checks import check_choice, check_dropout, check_options, check_positive
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
+from gridlstm.grid_options import GridOptions
+from gridlstm.models.grid_stack import GridStack
 from gridlstm.models.projection import read
-from gridlstm.models.stack import GridStack
 from gridlstm.models.translator import Progress, Translator
-from gridlstm.options import GridOptions
 from gridlstm.state import State
 
 __all__ = ["Entry", "Reencoder"]

@@ -11,8 +11,8 @@ from gridlstm.cells import Cell, Transfer
 from gridlstm.checks import check_choice, check_lengths, check_options, check_positive, check_tensor
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
+from gridlstm.grid_options import GridOptions
 from gridlstm.models.projection import Projection, Readout, read, read_size
-from gridlstm.options import GridOptions
 from gridlstm.state import State
 
 __all__ = ["SequenceGridLSTM"]

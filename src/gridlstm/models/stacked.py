@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from typing_extensions import Never
 
 from gridlstm.checks import check_forget_bias, check_lengths, check_options, check_positive
-from gridlstm.models.recurrent import check_state, time_first
+from gridlstm.models.sequence_network import check_state, time_first
 from gridlstm.state import State
 
 __all__ = ["StackedLSTM"]

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from gridlstm.checks import check_lengths, check_positive
 
-__all__ = ["Ensemble", "Progress", "Translator", "select"]
+__all__ = ["Ensemble", "Progress", "Translator", "select_sentences"]
 
 Progress = tuple[Any, ...]
 """How far translations have come: tensors, each ``[batch, ...]``, or tuples of them."""
@@ -91,8 +91,8 @@ class Translator(nn.Module, ABC):
             lengths: as in :meth:`forward`.
 
         Returns:
-            What a first :meth:`step`, with the mark of the beginning, needs. :func:`select` reorders,
-            repeats and drops sentences.
+            What the first :meth:`step` needs. :func:`select_sentences` reorders, repeats and drops
+            sentences.
         """
         return self.begin(source, self._check_source(source, lengths))
 
@@ -188,10 +188,10 @@ class Ensemble(Translator):
         return [member for member in self.members if isinstance(member, Translator)]
 
 
-def select(progress: Progress, rows: Tensor) -> Progress:
+def select_sentences(progress: Progress, rows: Tensor) -> Progress:
     """The sentences ``rows`` of those under way, ``[new batch]``, in that order."""
     return tuple(
-        select(part, rows) if isinstance(part, tuple) else part.index_select(0, rows)
+        select_sentences(part, rows) if isinstance(part, tuple) else part.index_select(0, rows)
         for part in progress
     )
 

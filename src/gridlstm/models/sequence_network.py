@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from gridlstm.checks import check_positive, check_tensor
 from gridlstm.state import State
 
-__all__ = ["Recurrent", "check_state", "time_first"]
+__all__ = ["SequenceNetwork", "check_state", "time_first"]
 
 
 def time_first(x: Tensor, input_size: int, batch_first: bool, like: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ def check_state(
     return State(hidden, memory)
 
 
-class Recurrent(nn.Module, ABC):
+class SequenceNetwork(nn.Module, ABC):
     """A network over batches of sequences that hands on a state, ``[layers, batch, hidden]``.
 
     Args:

@@ -9,10 +9,10 @@ from torch.nn import functional as F
 from gridlstm.cells import CONNECTIONS, Transfer
 from gridlstm.checks import check_positive, check_tensor
 
-__all__ = ["Layers"]
+__all__ = ["FullyConnected"]
 
 
-class Layers(nn.Module, ABC):
+class FullyConnected(nn.Module, ABC):
     """Layers ``h' = f(W h + b, h)`` on top of a projection, tied or untied.
 
     Args:

@@ -9,11 +9,11 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from gridlstm.checks import check_positive
-from gridlstm.models.translator import Translator, select
+from gridlstm.models.translator import Translator, select_sentences
 
 __all__ = ["Candidate", "Rules", "beam_search", "search_all"]
 
-BLOCKS = 8192
+MAX_BLOCKS = 8192
 """Source words times candidates under way at once: enough for fast products, and some 100 MB."""
 
 
@@ -117,7 +117,7 @@ def beam_search(
         _collect(best, beam.take(ended))
         beam, parents = beam.take(~ended), parents[~ended]
         hopeful = _hopeful(beam, best)
-        beam, progress = beam.take(hopeful), select(progress, parents[hopeful])
+        beam, progress = beam.take(hopeful), select_sentences(progress, parents[hopeful])
     return [Candidate([], float("-inf")) if found is None else found for found in best]
 
 
@@ -140,7 +140,7 @@ def search_all(
     while order and not sentences[order[0]]:
         yield order.pop(0), Candidate([], 0.0)
     while order:
-        count = max(1, BLOCKS // (len(sentences[order[-1]]) * rules.beam))
+        count = max(1, MAX_BLOCKS // (len(sentences[order[-1]]) * rules.beam))
         places, order = order[-count:], order[:-count]
         own = [torch.tensor(sentences[place], device=device) for place in places]
         lengths = torch.tensor([len(sentence) for sentence in own], device=device)

@@ -6,22 +6,22 @@
 import torch
 from torch import Tensor
 
-__all__ = ["keep_sigmoid", "keep_tanh", "recall_sigmoid", "recall_tanh"]
+__all__ = ["decode_sigmoid", "decode_tanh", "encode_sigmoid", "encode_tanh"]
 
 _SCALE = {torch.bfloat16: 2.0**64, torch.float16: 2.0**16}
 
 
-def keep_sigmoid(g: Tensor, dtype: torch.dtype) -> Tensor:
+def encode_sigmoid(g: Tensor, dtype: torch.dtype) -> Tensor:
     """A sigmoid as g, or as g - 1 where that is closer to 0: both g and 1 - g keep their precision."""
     return torch.where(g < 0.5, g, (g - 1).clamp(max=-torch.finfo(dtype).tiny))
 
 
-def recall_sigmoid(kept: Tensor) -> Tensor:
-    """What :func:`keep_sigmoid` was given."""
+def decode_sigmoid(kept: Tensor) -> Tensor:
+    """What :func:`encode_sigmoid` was given."""
     return torch.where(kept < 0, 1 + kept, kept)
 
 
-def keep_tanh(c: Tensor, dtype: torch.dtype) -> Tensor:
+def encode_tanh(c: Tensor, dtype: torch.dtype) -> Tensor:
     """A hyperbolic tangent as c, or beyond a half as its distance from 1 or -1 with the sign of c.
 
     The distance is scaled so that it can be told from c.
@@ -30,6 +30,6 @@ def keep_tanh(c: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(c.abs() < 0.5, c, far)
 
 
-def recall_tanh(kept: Tensor, dtype: torch.dtype) -> Tensor:
-    """What :func:`keep_tanh` was given."""
+def decode_tanh(kept: Tensor, dtype: torch.dtype) -> Tensor:
+    """What :func:`encode_tanh` was given."""
     return torch.where(kept.abs() < 1, kept, (1 - kept.abs() / _SCALE[dtype]).copysign(kept))

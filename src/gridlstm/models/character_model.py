@@ -8,10 +8,10 @@ from torch.nn import functional as F
 
 from gridlstm.state import State
 
-__all__ = ["CharacterModel", "Recurrent"]
+__all__ = ["CharacterBody", "CharacterModel"]
 
 
-class Recurrent(Protocol):
+class CharacterBody(Protocol):
     """What reads a text: a network with the calling convention of ``nn.LSTM``, batch first."""
 
     output_size: int
@@ -45,7 +45,7 @@ class CharacterModel(nn.Module):
 
     alphabet: Tensor
 
-    def __init__(self, alphabet: bytes, body: Recurrent, *, bias: bool = True) -> None:
+    def __init__(self, alphabet: bytes, body: CharacterBody, *, bias: bool = True) -> None:
         super().__init__()
         if not alphabet or sorted(set(alphabet)) != list(alphabet):
             raise ValueError(f"alphabet: expected different bytes in order, got {alphabet!r}")
