@@ -725,7 +725,7 @@ def test_copies(twin, transform) -> None:
     again = twin(grid)
     assert repr(again) == repr(grid)
     assert_close(again(sides), grid(sides))
-    with pytest.raises(AttributeError, match="output: fixed when the GridLSTM was made"):
+    with pytest.raises(AttributeError, match="output: cannot be changed to"):
         again.output = "paper"
 
 
@@ -746,7 +746,7 @@ def test_what_is_fixed_is_not_set_again(name: str, value: object) -> None:
     before = getattr(grid, name)
     with pytest.raises(
         AttributeError,
-        match=rf"^{name}: fixed when the GridLSTM was made, got .*; make a new GridLSTM with it$",
+        match=rf"^{name}: cannot be changed to .*; create a new GridLSTM instead$",
     ):
         setattr(grid, name, value)
     assert getattr(grid, name) is before

@@ -133,7 +133,7 @@ class Wrong(Cell):
 def test_a_cell_that_gives_the_wrong_shape_is_refused() -> None:
     with pytest.raises(
         ValueError,
-        match=r'dimension "x": transform: expected Wrong\(\) to give hidden \(\[2, 3\], torch.fl',
+        match=r'dimension "x": transform: expected Wrong\(\) to return hidden \(\[2, 3\], torch.fl',
     ):
         GridLSTM([Dim("x", Wrong())], 3)
 

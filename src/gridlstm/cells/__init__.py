@@ -1,4 +1,4 @@
-"""Cells: what a dimension's transform makes of its preactivations. One file per cell."""
+"""Cells: how a dimension's transform turns preactivations into new vectors. One file per cell."""
 
 from collections.abc import Callable
 
@@ -29,11 +29,11 @@ CELLS: dict[str, Callable[[Output], Cell]] = {
     "tanh": lambda _: CONNECTIONS["tanh"],
     "relu": lambda _: CONNECTIONS["relu"],
 }
-"""Cells by name, given how a memory is read."""
+"""Cells by name, as functions of how the memory is read."""
 
 
 def make_cell(transform: str | Cell | Transfer, output: Output = "paper") -> Cell:
-    """The cell that a dimension's ``transform`` stands for."""
+    """The cell for the ``transform`` argument of a dimension."""
     if isinstance(transform, Cell):
         return transform
     return CELLS[transform](output) if isinstance(transform, str) else Connection(transform)

@@ -19,8 +19,8 @@ class Connection(Cell):
 
     Args:
         transfer: the function α.
-        name: what it is called.
-        slope: its backward, ``(preactivation, grad of α) -> grad``; autograd's by default.
+        name: the name in messages.
+        slope: its backward, ``(preactivation, grad of α) -> grad``. Default: autograd.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Connection(Cell):
     def backward_(
         self, gates: Tensor, old: State, grad: State, peephole: Tensor | None
     ) -> CellGradients:
-        """The gradient of α, from the preactivations that :meth:`forward_` leaves as they are."""
+        """The backward of α, from the preactivations, which :meth:`forward_` does not change."""
         if self.slope is None:
             return super().backward_(gates, old, grad, peephole)
         gates.copy_(self.slope(gates, grad.hidden))
@@ -74,4 +74,4 @@ CONNECTIONS = {
         Connection(torch.relu, "relu", _relu_slope),
     )
 }
-"""Those that are known by name."""
+"""Connections by name."""

@@ -1,6 +1,6 @@
-"""Gates in a type of low precision: so that their slopes, which the backward pass needs, are kept too.
+"""Gates in a low-precision dtype, encoded so that their slopes survive for the backward pass.
 
-``native/kernel.c`` keeps them the same way.
+``native/kernel.c`` uses the same encoding.
 """
 
 import torch
@@ -12,24 +12,25 @@ _SCALE = {torch.bfloat16: 2.0**64, torch.float16: 2.0**16}
 
 
 def encode_sigmoid(g: Tensor, dtype: torch.dtype) -> Tensor:
-    """A sigmoid as g, or as g - 1 where that is closer to 0: both g and 1 - g keep their precision."""
+    """A sigmoid as g, or as g - 1 if that is closer to 0: both g and 1 - g keep their precision."""
     return torch.where(g < 0.5, g, (g - 1).clamp(max=-torch.finfo(dtype).tiny))
 
 
-def decode_sigmoid(kept: Tensor) -> Tensor:
-    """What :func:`encode_sigmoid` was given."""
-    return torch.where(kept < 0, 1 + kept, kept)
+def decode_sigmoid(encoded: Tensor) -> Tensor:
+    """The inverse of :func:`encode_sigmoid`."""
+    return torch.where(encoded < 0, 1 + encoded, encoded)
 
 
 def encode_tanh(c: Tensor, dtype: torch.dtype) -> Tensor:
-    """A hyperbolic tangent as c, or beyond a half as its distance from 1 or -1 with the sign of c.
+    """A hyperbolic tangent as c or, beyond a half, as its distance from 1 or -1 with the sign of c.
 
-    The distance is scaled so that it can be told from c.
+    The distance is scaled to distinguish it from c.
     """
-    far = ((1 - c.abs()) * _SCALE[dtype]).clamp(min=1).copysign(c)
-    return torch.where(c.abs() < 0.5, c, far)
+    distance = ((1 - c.abs()) * _SCALE[dtype]).clamp(min=1).copysign(c)
+    return torch.where(c.abs() < 0.5, c, distance)
 
 
-def decode_tanh(kept: Tensor, dtype: torch.dtype) -> Tensor:
-    """What :func:`encode_tanh` was given."""
-    return torch.where(kept.abs() < 1, kept, (1 - kept.abs() / _SCALE[dtype]).copysign(kept))
+def decode_tanh(encoded: Tensor, dtype: torch.dtype) -> Tensor:
+    """The inverse of :func:`encode_tanh`."""
+    c = (1 - encoded.abs() / _SCALE[dtype]).copysign(encoded)
+    return torch.where(encoded.abs() < 1, encoded, c)
