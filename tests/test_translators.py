@@ -392,7 +392,7 @@ def test_what_cannot_be_built(call: Callable[[], object], error: type, message: 
 
 
 WORDS = torch.tensor([[1, 2], [3, 4]])
-SIZES = r"expected \[batch, source\], none of them 0, got "
+SIZES = r"expected \[batch, source\], each at least 1, got "
 
 
 @pytest.mark.parametrize(

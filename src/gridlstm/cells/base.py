@@ -124,7 +124,7 @@ class Cell(ABC):
         bias.zero_()
 
     def encode_gates(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
-        """Encodes what :meth:`forward_` left so that casting it to a low-precision ``dtype`` loses little."""
+        """Encodes what :meth:`forward_` left so that a low-precision ``dtype`` loses little of it."""
         return gates
 
     def decode_gates(self, encoded: Tensor, dtype: torch.dtype) -> Tensor:

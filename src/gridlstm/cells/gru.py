@@ -24,8 +24,8 @@ class GRU(Cell):
         h'  &= (1 - g_z) ⊙ g_n + g_z ⊙ h
 
     The dimension's own hidden vector is the state, and the hidden vectors of the other dimensions are
-    the input of ``torch.nn.GRU``. A weight has the matrices of r, z and n, in this order. A bias has one
-    vector more: the last one belongs to ``W_n h``, inside the reset gate.
+    the input of ``torch.nn.GRU``. A weight has the matrices of r, z and n, in this order. A bias has
+    one vector more: the last one belongs to ``W_n h``, inside the reset gate.
     """
 
     name = "gru"
@@ -48,7 +48,7 @@ class GRU(Cell):
     def forward_(
         self, gates: Float[Tensor, "*rows gates"], old: State, peephole: Tensor | None
     ) -> State:
-        """Like :meth:`forward`; leaves the activated gates r, z and n, and the part of n that r multiplies."""
+        """Like :meth:`forward`; leaves activated r, z and n, and the part of n that r multiplies."""
         d = old.hidden.shape[-1]
         gates[..., : 2 * d].sigmoid_()
         g_r, g_z, g_n, own = gates.chunk(4, -1)

@@ -15,10 +15,10 @@ __all__ = ["DeepGridLSTM"]
 
 
 class DeepGridLSTM(nn.Module):
-    """One-dimensional Grid LSTM: layers that hand on a memory beside their activations.
+    """One-dimensional Grid LSTM: layers that pass on a memory as well as their activations.
 
     The input is projected into the hidden and memory vectors that enter the first of ``num_layers``
-    blocks (section 1, and the appendix on parity). A feed-forward network in all but its cells.
+    blocks (section 1, and the appendix on parity). Apart from its cells it is a feed-forward network.
 
     Args:
         input_size: the length of an input vector.

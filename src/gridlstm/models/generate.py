@@ -1,4 +1,4 @@
-"""Text from a character model, one character after the other."""
+"""Generates text from a character model, one character after the other."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from gridlstm.state import State
 __all__ = ["draw_after", "draw_symbol", "generate"]
 
 PROMPT_CHUNK = 500
-"""Characters of a prompt that are read at once."""
+"""The number of characters of a prompt that are read at once."""
 
 
 @torch.no_grad()
@@ -25,15 +25,15 @@ def generate(
     top_k: int | None = None,
     seed: int = 0,
 ) -> Iterator[int]:
-    """Places in the alphabet that go on from a prompt, without end and in constant memory.
+    """Continues a prompt without end, in constant memory. Yields indices into the alphabet.
 
     Args:
-        model: what predicts.
-        prompt: places in the alphabet. Of an empty one, the model gets to see a line's end, or the
-            first character of its alphabet if that has none.
-        temperature: what scores are divided by; 0 takes the likeliest character.
-        top_k: draw_symbol among this many of the likeliest characters only.
-        seed: of the choices.
+        model: the model.
+        prompt: indices into the alphabet. An empty prompt is replaced by a newline, or by the first
+            character of the alphabet if that has no newline.
+        temperature: divides the scores; 0 takes the most likely character.
+        top_k: draw from this many of the most likely characters only. Default: all.
+        seed: the seed of the random draws.
     """
     if not len(prompt):
         alphabet = model.alphabet.tolist()
@@ -49,7 +49,7 @@ def generate(
 def draw_after(
     step: Stepper, symbol: int, temperature: float, top_k: int | None, random: np.random.Generator
 ) -> Iterator[int]:
-    """Places that draw_after a symbol, each drawn from the scores after the one before."""
+    """Yields the symbols after ``symbol``, each drawn from the scores after the previous one."""
     while True:
         symbol = draw_symbol(step(symbol), temperature, top_k, random)
         yield symbol
@@ -58,7 +58,7 @@ def draw_after(
 def draw_symbol(
     scores: NDArray[np.float32], temperature: float, top_k: int | None, random: np.random.Generator
 ) -> int:
-    """A place, drawn with the probabilities that the scores stand for."""
+    """Draws a symbol from the softmax of the scores."""
     if temperature == 0:
         return int(scores.argmax())
     logits = scores.astype(np.float64)
