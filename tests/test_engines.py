@@ -219,21 +219,7 @@ def cases(draw: st.DrawFn) -> Case:
     for name, size in zip(names, sizes, strict=True):
         dim = Dim(
             name,
-            draw(
-                st.sampled_from(
-                    [
-                        "lstm",
-                        "lstm",
-                        "peephole",
-                        "gru",
-                        "identity",
-                        "tanh",
-                        "relu",
-                        torch.sin,
-                        Minimal(),
-                    ]
-                )
-            ),
+            draw(st.sampled_from(TRANSFORMS)),
             size=size,
             tied=draw(st.booleans()),
             priority=draw(st.booleans()),

@@ -1,4 +1,4 @@
-"""The compiled kernel is built once, kept safely, and done without where that cannot be."""
+"""The compiled kernel is built once, cached safely, and not needed where it cannot be built."""
 
 import hashlib
 import json
@@ -33,8 +33,7 @@ def start(case):
     logging.getLogger("gridlstm").addHandler(handler)
     found = build.library() is not None
     build.library()
-    name = build.kernel_name() if hasattr(build, "kernel_name") else None
-    return {"kernel": found, "name": name, "warnings": said}
+    return {"kernel": found, "name": build.kernel_name(), "warnings": said}
 
 for line in sys.stdin:
     cases, children = json.loads(line), []
@@ -91,7 +90,7 @@ def script(path: Path, *lines: str) -> str:
 
 
 def quick(folder: Path) -> str:
-    """A compiler that does not take pains, and writes down when it makes something."""
+    """A compiler without optimisation that logs each compilation."""
     note = f'case "$*" in *" -o "*) echo compiled >> {folder}/log; sleep 0.1;; esac'
     return script(folder / "quick-cc", note, f'exec {CC} "$@" -O0')
 

@@ -110,12 +110,12 @@ class Cell(ABC):
             next(results), *(None if t is None else next(results) for t in (m, peephole))
         )
 
-    def expand(self, weight: Tensor, own: slice) -> Tensor:
+    def expand(self, weight: Tensor, own_columns: slice) -> Tensor:
         """The matrix that ``H`` is multiplied by, ``[..., rows · d, H]``.
 
         Args:
             weight: ``[..., gates · d, H]``.
-            own: the columns of the dimension's own hidden vector in ``H``.
+            own_columns: the columns of the dimension's own hidden vector in ``H``.
         """
         return weight
 

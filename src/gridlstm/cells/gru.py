@@ -41,8 +41,8 @@ class GRU(Cell):
         self, preactivation: Float[Tensor, "*rows gates"], old: State, peephole: Tensor | None
     ) -> State:
         """The new hidden vector."""
-        g_r, g_z, others, own = preactivation.chunk(4, -1)
-        g_n = torch.tanh(others + g_r.sigmoid() * own)
+        g_r, g_z, n_others, n_own = preactivation.chunk(4, -1)
+        g_n = torch.tanh(n_others + g_r.sigmoid() * n_own)
         return State(torch.lerp(g_n, old.hidden, g_z.sigmoid()))
 
     def forward_(
@@ -51,8 +51,8 @@ class GRU(Cell):
         """Like :meth:`forward`; leaves activated r, z and n, and the part of n that r multiplies."""
         d = old.hidden.shape[-1]
         gates[..., : 2 * d].sigmoid_()
-        g_r, g_z, g_n, own = gates.chunk(4, -1)
-        g_n.addcmul_(g_r, own).tanh_()
+        g_r, g_z, g_n, n_own = gates.chunk(4, -1)
+        g_n.addcmul_(g_r, n_own).tanh_()
         return State(torch.lerp(g_n, old.hidden, g_z))
 
     def backward_(
@@ -63,22 +63,22 @@ class GRU(Cell):
         peephole: Tensor | None,
     ) -> CellGradients:
         """The backward of :meth:`forward_`, one line per gate."""
-        g_r, g_z, g_n, own = gates.chunk(4, -1)
+        g_r, g_z, g_n, n_own = gates.chunk(4, -1)
         direct = grad.hidden * g_z
         grad_z = grad.hidden * (old.hidden - g_n) * g_z * (1 - g_z)
         grad_n = grad.hidden * (1 - g_z) * (1 - g_n * g_n)
         grad_own = grad_n * g_r
-        grad_r = grad_n * own * g_r * (1 - g_r)
+        grad_r = grad_n * n_own * g_r * (1 - g_r)
         for gate, value in zip(gates.chunk(4, -1), (grad_r, grad_z, grad_n, grad_own), strict=True):
             gate.copy_(value)
         return CellGradients(hidden=direct)
 
-    def expand(self, weight: Tensor, own: slice) -> Tensor:
+    def expand(self, weight: Tensor, own_columns: slice) -> Tensor:
         """Splits the rows of n: those for the other hidden vectors, then those for its own."""
         d = weight.shape[-2] // 3
         n = weight[..., 2 * d :, :]
         is_own = torch.zeros(weight.shape[-1], dtype=torch.bool, device=weight.device)
-        is_own[own] = True
+        is_own[own_columns] = True
         return torch.cat(
             (weight[..., : 2 * d, :], n.masked_fill(is_own, 0), n.masked_fill(~is_own, 0)), -2
         )
@@ -90,11 +90,11 @@ class GRU(Cell):
 
     def encode_gates(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
         """Two sigmoids, a hyperbolic tangent, and an unbounded part."""
-        g_r, g_z, g_n, own = gates.chunk(4, -1)
+        g_r, g_z, g_n, n_own = gates.chunk(4, -1)
         sigmoid = (encode_sigmoid(g, dtype) for g in (g_r, g_z))
-        return torch.cat((*sigmoid, encode_tanh(g_n, dtype), own), -1)
+        return torch.cat((*sigmoid, encode_tanh(g_n, dtype), n_own), -1)
 
     def decode_gates(self, encoded: Tensor, dtype: torch.dtype) -> Tensor:
         """The inverse of :meth:`encode_gates`."""
-        g_r, g_z, g_n, own = encoded.chunk(4, -1)
-        return torch.cat((decode_sigmoid(g_r), decode_sigmoid(g_z), decode_tanh(g_n, dtype), own), -1)
+        g_r, g_z, g_n, n_own = encoded.chunk(4, -1)
+        return torch.cat((decode_sigmoid(g_r), decode_sigmoid(g_z), decode_tanh(g_n, dtype), n_own), -1)

@@ -34,8 +34,8 @@ class ImageGridLSTM(ImageNetwork):
             returns :meth:`features`.
         patch_size: the side of a patch in pixels; must divide height and width.
         depth: the transform along depth, as in :class:`Dim`: ``"lstm"``, or a non-LSTM transform such
-            as the paper's ``"relu"``. Without a memory along depth, patches enter as hidden vectors only,
-            and only these are read.
+            as the paper's ``"relu"``. Without a memory along depth, patches enter as hidden vectors
+            only, and only these are read.
         tied: share one set of weights among the layers. Along rows and columns, weights are always
             tied.
         relu_size: the number of ReLUs; a backbone has none. The paper uses 4096, which hold nearly
