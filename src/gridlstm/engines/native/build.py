@@ -22,7 +22,7 @@ from gridlstm.engines.native.compiler import TIMEOUT, Compiler
 from gridlstm.engines.native.layout import SIZES
 from gridlstm.files import replacing
 
-__all__ = ["Kernel", "kernel_name", "library"]
+__all__ = ["Kernel", "kernel_name", "library", "load_kernel"]
 
 _log = logging.getLogger("gridlstm")
 _SOURCE = Path(__file__).with_name("kernel.c")
@@ -58,20 +58,26 @@ class Kernel(ctypes.CDLL):
             )
 
 
-@lru_cache(maxsize=1)
 def library() -> Kernel | None:
-    """The compiled kernel, or ``None`` if it cannot be compiled, which is logged once as a warning.
+    """The compiled kernel, or ``None`` if there is none."""
+    kernel = load_kernel()
+    return None if isinstance(kernel, str) else kernel
+
+
+@lru_cache(maxsize=1)
+def load_kernel() -> Kernel | str:
+    """The compiled kernel, or the reason why there is none. A failure is logged once as a warning.
 
     Set ``GRIDLSTM_NATIVE=0`` to disable it, ``CC`` to choose the compiler, and ``GRIDLSTM_CACHE`` to
     choose where it is cached.
     """
     if os.environ.get("GRIDLSTM_NATIVE") == "0":
-        return None
+        return "GRIDLSTM_NATIVE=0 is set"
     try:
         return _load()
     except (OSError, ValueError) as error:
         _log.warning("gridlstm: no compiled kernel, the slower PyTorch path is used (%s)", error)
-        return None
+        return str(error)
 
 
 def kernel_name() -> str:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from gridlstm.block import Block
 from gridlstm.engines.backend import Backend, Boundary
 from gridlstm.engines.buffers import Buffers, Call, Gradients
-from gridlstm.engines.native.build import library
+from gridlstm.engines.native.build import library, load_kernel
 from gridlstm.engines.native.layout import fill_grid, fill_steps, kind_of
 from gridlstm.engines.recording import is_recorded
 
@@ -73,8 +73,8 @@ class NativeBackend(Backend):
         unknown = dict.fromkeys(t.cell.name for t in block.transforms if kind_of(t.cell) is None)
         if unknown:
             reasons.append(f"it does not implement these cells: {', '.join(unknown)}")
-        if not reasons and library() is None:  # Only now: the first call compiles it.
-            reasons.append("GRIDLSTM_NATIVE=0 is set, or compiling it failed (see the logged warning)")
+        if not reasons and isinstance(kernel := load_kernel(), str):  # Compiles it, so it comes last.
+            reasons.append(f"it is not compiled: {kernel}")
         return reasons
 
     def enter(self, s: int) -> None:
