@@ -18,10 +18,10 @@ from gridlstm.cells import Cell, Output, make_cell
 from gridlstm.dim import Dim
 from gridlstm.state import State
 
-__all__ = ["Block", "Dropout", "Transform", "Weights", "apply_block", "draw_dropout", "make_block"]
+__all__ = ["Block", "Dropout", "PhaseWeights", "Transform", "apply_block", "draw_dropout", "make_block"]
 
 
-class Weights(NamedTuple):
+class PhaseWeights(NamedTuple):
     """The weights of one phase, one set per combination of untied positions.
 
     ``weight`` is ``[sets, gates, H]``: the rows of all the phase's transforms, stacked.
@@ -133,7 +133,7 @@ def draw_dropout(
 
 def apply_block(
     block: Block,
-    weights: Sequence[Weights],
+    weights: Sequence[PhaseWeights],
     incoming: Sequence[State],
     factor: Float[Tensor, "phases batch H"] | None = None,
 ) -> list[State]:

@@ -7,7 +7,7 @@ from typing import Literal, NoReturn, get_args, overload
 import torch
 from torch import Tensor, nn
 
-from gridlstm.block import Weights, draw_dropout, make_block
+from gridlstm.block import PhaseWeights, draw_dropout, make_block
 from gridlstm.cells import Output
 from gridlstm.checks import check_choice, check_dropout, check_forget_bias
 from gridlstm.dim import Dim, check_dims
@@ -275,11 +275,11 @@ class GridLSTM(FixedArguments):
             'engine="reference"'
         )
 
-    def phase_weights(self) -> list[Weights]:
+    def phase_weights(self) -> list[PhaseWeights]:
         """The weights of each phase: the rows of its dimensions, stacked."""
         return [self._weights(phase) for phase in self.block.phases]
 
-    def _weights(self, phase: Sequence[int]) -> Weights:
+    def _weights(self, phase: Sequence[int]) -> PhaseWeights:
         parts: dict[str, list[Tensor]] = {"weight": [], "bias": [], "peephole": []}
         for i in phase:
             owner, transform = self._owner(self.dims[i].name), self.block.transforms[i]
@@ -292,7 +292,7 @@ class GridLSTM(FixedArguments):
         weight = torch.cat(parts["weight"], -2)
         vectors = (torch.cat(v, -1) if v else None for v in (parts["bias"], parts["peephole"]))
         bias, peephole = (None if v is None else v.view(-1, v.shape[-1]) for v in vectors)
-        return Weights(weight.view(-1, *weight.shape[-2:]), bias, peephole)
+        return PhaseWeights(weight.view(-1, *weight.shape[-2:]), bias, peephole)
 
     def explain(self) -> str:
         """Which engine and backend a call would use now, and why not the others.

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gridlstm.block import Weights
+from gridlstm.block import PhaseWeights
 from gridlstm.engines.buffers import Buffers
 from gridlstm.engines.recording import is_recorded
 from gridlstm.engines.workspace import pitch
@@ -48,10 +48,10 @@ class GradWeights:
     of its parts.
     """
 
-    def __init__(self, weights: Sequence[Weights], buffers: Buffers) -> None:
+    def __init__(self, weights: Sequence[PhaseWeights], buffers: Buffers) -> None:
         self._buffers = buffers
         self._sums = [
-            Weights(_zeros(w.weight), None if w.bias is None else torch.zeros_like(w.bias))
+            PhaseWeights(_zeros(w.weight), None if w.bias is None else torch.zeros_like(w.bias))
             for w in weights
         ]
 
@@ -64,7 +64,7 @@ class GradWeights:
             ):
                 _add(sums, gates.of(steps), inputs.of(steps), gates.plan.by_set(steps))
 
-    def finish(self) -> list[Weights]:
+    def finish(self) -> list[PhaseWeights]:
         """The gradients, one per phase."""
         return self._sums
 
@@ -74,7 +74,7 @@ def _zeros(weight: Tensor) -> Tensor:
     return weight.new_zeros(*shape, pitch(columns))[..., :columns]
 
 
-def _add(sums: Weights, grad: Tensor, x: Tensor, by_set: Sequence[NDArray[np.int64]]) -> None:
+def _add(sums: PhaseWeights, grad: Tensor, x: Tensor, by_set: Sequence[NDArray[np.int64]]) -> None:
     """Adds the contribution of some blocks.
 
     ``grad`` holds the gradients of their preactivations, ``[blocks, batch, gates]``, and ``x`` the

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from gridlstm.block import Block, Dropout, Weights, apply_block
+from gridlstm.block import Block, Dropout, PhaseWeights, apply_block
 from gridlstm.geometry import Plan, face_number, position_number, set_number, travel
 from gridlstm.state import State, where_real
 
@@ -21,7 +21,7 @@ __all__ = ["run"]
 def run(
     block: Block,
     plan: Plan,
-    weights: Sequence[Weights],
+    weights: Sequence[PhaseWeights],
     incoming: Sequence[State],
     *,
     mask: Bool[Tensor, "blocks batch"] | None = None,
@@ -79,10 +79,10 @@ def run(
     return outgoing, [_stack(states, zero) for states in by_dimension]
 
 
-def _at(weights: Weights, weight_set: int) -> Weights:
+def _at(weights: PhaseWeights, weight_set: int) -> PhaseWeights:
     """One set of the weights of a phase."""
     vectors = (None if t is None else t[weight_set] for t in weights[1:])
-    return Weights(weights.weight[weight_set], *vectors)
+    return PhaseWeights(weights.weight[weight_set], *vectors)
 
 
 def _unbind(side: State) -> list[State]:

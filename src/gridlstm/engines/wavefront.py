@@ -16,7 +16,7 @@ from jaxtyping import Bool
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from gridlstm.block import Block, Dropout, Weights
+from gridlstm.block import Block, Dropout, PhaseWeights
 from gridlstm.checks import autocast_dtype
 from gridlstm.engines.backend import Backend, Boundary
 from gridlstm.engines.buffers import Buffers, Call, make_buffers, make_gradients
@@ -33,7 +33,7 @@ __all__ = ["run"]
 def run(
     block: Block,
     plan: Plan,
-    weights: Sequence[Weights],
+    weights: Sequence[PhaseWeights],
     incoming: Sequence[State],
     *,
     mask: Bool[Tensor, "blocks batch"] | None = None,
@@ -79,7 +79,7 @@ def run(
             workspace = Workspace()
             buffers = make_buffers(call, like, workspace, states="two_steps", gates="one_step")
             if is_recorded():  # The recorded graph must not have gradients either.
-                weights = _grouped(Weights, _detached(_flatten(weights)))
+                weights = _grouped(PhaseWeights, _detached(_flatten(weights)))
                 incoming = _grouped(State, _detached(_flatten(incoming)))
             states = _forward(call, weights, incoming, buffers, trace)
     if not trace:
@@ -94,7 +94,7 @@ class _Wavefront(torch.autograd.Function):
         ctx: Any, call: Call, trace: bool, recompute: bool, *tensors: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         split = _weight_count(call)
-        weights, incoming = _grouped(Weights, tensors[:split]), _grouped(State, tensors[split:])
+        weights, incoming = _grouped(PhaseWeights, tensors[:split]), _grouped(State, tensors[split:])
         ctx.set_materialize_grads(False)
         # The sides too: a second derivative would depend on them, and they must not change in place.
         ctx.save_for_backward(*tensors)
@@ -114,7 +114,7 @@ class _Wavefront(torch.autograd.Function):
         check_transforms(grads)
         with ctx.lock:  # Threads may share a retained graph, and with it these buffers.
             saved = ctx.saved_tensors
-            weights = _grouped(Weights, saved[: _weight_count(ctx.call)])
+            weights = _grouped(PhaseWeights, saved[: _weight_count(ctx.call)])
             # This overwrites the gates, even if it fails. A second backward pass recomputes them.
             gates_lost, ctx.gates_lost = ctx.gates_lost, True
             with torch.no_grad():
@@ -154,7 +154,7 @@ def _graph_is_kept() -> bool:
 
 def _forward(
     call: Call,
-    weights: Sequence[Weights],
+    weights: Sequence[PhaseWeights],
     incoming: Sequence[State],
     buffers: Buffers,
     trace: bool,
@@ -190,12 +190,12 @@ def _run_phases(
 
 def _backward(
     call: Call,
-    weights: Sequence[Weights],
+    weights: Sequence[PhaseWeights],
     buffers: Buffers,
     grads: Sequence[State],
     *,
     recompute: bool,
-) -> list[Weights | State]:
+) -> list[PhaseWeights | State]:
     """The backward of ``_forward``: the gradients of the weights and of the incoming sides.
 
     Args:
@@ -231,10 +231,10 @@ def _new_state(like: State, rows: int) -> State:
     return like.map(lambda t: t.new_empty(rows, *t.shape[1:]))
 
 
-Group = TypeVar("Group", State, Weights)
+Group = TypeVar("Group", State, PhaseWeights)
 
 
-def _flatten(groups: Sequence[State | Weights]) -> list[Tensor | None]:
+def _flatten(groups: Sequence[State | PhaseWeights]) -> list[Tensor | None]:
     return [tensor for group in groups for tensor in group]
 
 
@@ -244,7 +244,7 @@ def _grouped(kind: type[Group], tensors: Sequence[Any]) -> list[Group]:
 
 
 def _weight_count(call: Call) -> int:
-    return len(Weights._fields) * len(call.block.phases)
+    return len(PhaseWeights._fields) * len(call.block.phases)
 
 
 def _detached(tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
