@@ -16,7 +16,7 @@ from gridlstm.engines.recording import uncompiled
 from gridlstm.fixed import FixedArguments
 from gridlstm.geometry import make_plan
 from gridlstm.grid_options import Init
-from gridlstm.sides import check_sides, from_faces, make_mask, to_faces
+from gridlstm.sides import check_sides, from_faces, make_incoming, make_mask
 from gridlstm.state import State
 from gridlstm.transfer import check_transform
 
@@ -227,24 +227,12 @@ class GridLSTM(FixedArguments):
             tuple(dim.reverse for dim in self.dims),
             tuple(not dim.tied for dim in self.dims),
         )
-        incoming = []
-        for i, dim in enumerate(self.dims):
-            hidden, memory = sides.get(dim.name, (None, None))
-            zero = like.new_zeros(1).expand(plan.faces(i), extent.batch, self.block.width(i))
-            incoming.append(
-                State(
-                    zero if hidden is None else to_faces(hidden).to(like.dtype),
-                    (zero if memory is None else to_faces(memory).to(like.dtype))
-                    if dim.has_memory
-                    else None,
-                )
-            )
         p = self.dropout if self.training else 0.0
         outgoing, blocks = ENGINES[self.engine](
             self.block,
             plan,
             self.phase_weights(),
-            incoming,
+            make_incoming(self.dims, extent, sides, like),
             mask=make_mask(self.dims, extent, lengths, mask, like.device),
             dropout=draw_dropout(self.block, plan.blocks, extent.batch, p, like.device),
             trace=trace,

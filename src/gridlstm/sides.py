@@ -5,6 +5,7 @@ For a caller, a side is ``[batch, *sizes of the other dimensions, hidden]``; for
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from gridlstm.checks import check_kind, check_lengths
 from gridlstm.dim import Dim
 from gridlstm.state import State
 
-__all__ = ["Extent", "check_sides", "from_faces", "make_mask", "to_faces"]
+__all__ = ["Extent", "check_sides", "from_faces", "make_incoming", "make_mask"]
 
 
 class Extent(NamedTuple):
@@ -152,7 +153,22 @@ def _to_device(name: str, tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.to(device)
 
 
-def to_faces(tensor: Tensor) -> Tensor:
+def make_incoming(
+    dims: Sequence[Dim], extent: Extent, sides: Mapping[str, State], like: Tensor
+) -> list[State]:
+    """For each dimension, its incoming side as the engines use it; missing vectors are zero."""
+    incoming = []
+    for dim, size in zip(dims, extent.sizes, strict=True):
+        hidden, memory = sides.get(dim.name, (None, None))
+        shape = (prod(extent.sizes) // size, extent.batch, dim.hidden_size or 0)
+        zero = like.new_zeros(1).expand(shape)
+        new_hidden = zero if hidden is None else _to_faces(hidden).to(like.dtype)
+        new_memory = zero if memory is None else _to_faces(memory).to(like.dtype)
+        incoming.append(State(new_hidden, new_memory if dim.has_memory else None))
+    return incoming
+
+
+def _to_faces(tensor: Tensor) -> Tensor:
     """``[batch, *others, hidden]`` to ``[faces, batch, hidden]``."""
     if tensor.dim() == 2:
         return tensor.unsqueeze(0)
