@@ -272,7 +272,8 @@ static inline void NAME(lstm_backward)(int64_t d, int64_t standard, LOW *restric
                                        const REAL *restrict grad_h, const REAL *restrict grad_new_m,
                                        REAL *restrict grad_m) {
     SIMD for (int64_t j = 0; j < d; j++) {
-        REAL u = DECODE_SIGMOID(g[j]), f = DECODE_SIGMOID(g[d + j]), o = DECODE_SIGMOID(g[2 * d + j]), c = DECODE_TANH(g[3 * d + j]);
+        REAL u = DECODE_SIGMOID(g[j]), f = DECODE_SIGMOID(g[d + j]), o = DECODE_SIGMOID(g[2 * d + j]);
+        REAL c = DECODE_TANH(g[3 * d + j]);
         REAL not_u = COMPLEMENT(g[j]), not_f = COMPLEMENT(g[d + j]), not_o = COMPLEMENT(g[2 * d + j]);
         REAL slope_c = TANH_SLOPE(g[3 * d + j]);
         REAL y = f * m[j] + u * c;
@@ -308,7 +309,8 @@ static inline void NAME(gru)(int64_t d, LOW *restrict g, const REAL *restrict bi
 static inline void NAME(gru_backward)(int64_t d, LOW *restrict g, const REAL *restrict h,
                                       const REAL *restrict grad_h, REAL *restrict grad_old) {
     SIMD for (int64_t j = 0; j < d; j++) {
-        REAL r = DECODE_SIGMOID(g[j]), z = DECODE_SIGMOID(g[d + j]), n = DECODE_TANH(g[2 * d + j]), own = LOAD(g[3 * d + j]);
+        REAL r = DECODE_SIGMOID(g[j]), z = DECODE_SIGMOID(g[d + j]), n = DECODE_TANH(g[2 * d + j]);
+        REAL own = LOAD(g[3 * d + j]);
         REAL not_r = COMPLEMENT(g[j]), not_z = COMPLEMENT(g[d + j]), slope_n = TANH_SLOPE(g[2 * d + j]);
         REAL grad_n = grad_h[j] * not_z * slope_n;
         g[j] = STORE(grad_n * own * r * not_r);
