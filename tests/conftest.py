@@ -8,8 +8,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from jaxtyping import install_import_hook
 
-# Before anything of the package is imported: the annotations of all that lies behind the door are
-# checked at every call. The door has checks of its own, which tests of bad input must reach.
+# Before the package is imported: annotations of internal modules are checked at every call. Public
+# modules check their arguments themselves, and tests of bad arguments must reach those checks.
 install_import_hook(
     ["gridlstm.cells", "gridlstm.block", "gridlstm.geometry", "gridlstm.engines"], "beartype.beartype"
 )
@@ -32,7 +32,7 @@ def _seed() -> None:
 
 @pytest.fixture(autouse=True)
 def _uninitialised_is_nan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read from a buffer before it was written shows up as NaN."""
+    """Reading a buffer before it is written gives NaN."""
     take = Workspace.take
 
     def filled(self, shape, like, dtype=None):

@@ -1,6 +1,6 @@
 """Random grids of all kinds, forward and backward with the compiled kernel; run under its sanitisers.
 
-python random_grids.py COUNT    runs so many
+python random_grids.py COUNT    runs this many
 python random_grids.py beyond   has the kernel read one number too many
 """
 
@@ -15,7 +15,7 @@ from gridlstm.bench.accuracy import call_kernel
 from gridlstm.engines.native.build import library
 from gridlstm.engines.workspace import Workspace, pitch
 
-TRANSFORMS = ["lstm", "lstm", "tanh", "relu", "identity"]
+TRANSFORMS = ["lstm", "lstm", "gru", "tanh", "relu", "identity"]
 
 
 def take(self, shape, like, dtype=None):

@@ -8,7 +8,7 @@ import torch
 
 from gridlstm.models.gated_feedback import GatedFeedbackLSTM
 from gridlstm.models.multiplicative import MultiplicativeRNN
-from gridlstm.models.recurrent import Recurrent
+from gridlstm.models.sequence_network import SequenceNetwork
 from gridlstm.state import State
 
 NETWORKS = {
@@ -19,7 +19,7 @@ NETWORKS = {
 each_network = pytest.mark.parametrize("name", NETWORKS)
 
 
-def make(name: str, **options) -> Recurrent:
+def make(name: str, **options) -> SequenceNetwork:
     return NETWORKS[name](**{"dtype": torch.float64} | options)
 
 
@@ -27,7 +27,7 @@ def inputs() -> torch.Tensor:
     return torch.randn(7, 4, 5, dtype=torch.float64)
 
 
-def start(net: Recurrent) -> State:
+def start(net: SequenceNetwork) -> State:
     hidden, memory = torch.randn(2, net.num_layers, 4, 6, dtype=torch.float64)
     return State(hidden, None if isinstance(net, MultiplicativeRNN) else memory)
 
@@ -40,7 +40,7 @@ def sigmoid(a: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-a))
 
 
-def arrays(net: Recurrent) -> dict[str, np.ndarray]:
+def arrays(net: SequenceNetwork) -> dict[str, np.ndarray]:
     return {name: p.detach().numpy() for name, p in net.named_parameters()}
 
 
@@ -105,7 +105,7 @@ def test_equals_the_equations(name: str, bias: bool) -> None:
     ],
     ids=["multiplicative", "feedback"],
 )
-def test_gradients(net: Recurrent) -> None:
+def test_gradients(net: SequenceNetwork) -> None:
     x = torch.randn(3, 2, 2, dtype=torch.float64, requires_grad=True)
     given = start(net).map(lambda t: t[:, :2, :3].requires_grad_())
     state = [t for t in given if t is not None]
@@ -292,7 +292,7 @@ def test_sizes_and_repr() -> None:
     ],
 )
 def test_bad_arguments(
-    network: type[Recurrent], arguments: dict, error: type[Exception], message: str
+    network: type[SequenceNetwork], arguments: dict, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         network(**{"input_size": 5, "hidden_size": 6} | arguments)
@@ -320,7 +320,7 @@ X, H = torch.zeros(7, 3, 5), torch.zeros(1, 3, 6)
     ],
 )
 def test_bad_calls(
-    network: type[Recurrent], x: object, state: object, error: type[Exception], message: str
+    network: type[SequenceNetwork], x: object, state: object, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         network(5, 6)(x, state)

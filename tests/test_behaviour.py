@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 from torch.testing import assert_close
 
 from gridlstm import Dim, GridLSTM, State
-from gridlstm.engines.native import native
+from gridlstm.engines.native import use_native
 
 from .numpy_grid import random_sides, randomise
 
@@ -311,7 +311,7 @@ def test_wavefront_refuses_second_derivatives() -> None:
     (grad,) = torch.autograd.grad(loss, sides["b"].hidden, create_graph=True)
     with pytest.raises(
         RuntimeError,
-        match='engine="wavefront" has no second derivatives: build the grid with engine="reference"',
+        match='engine="wavefront" does not support second derivatives: build the grid with engine="ref',
     ):
         grad.sum().backward()
 
@@ -640,7 +640,7 @@ def test_forward_mode_is_refused() -> None:
 def test_inference_mode_leaves_no_trace(compiled: bool) -> None:
     grid = make_grid(THREE[0], "wavefront")
     sides = random_sides(grid, THREE[1], batch=2)
-    with native(compiled):
+    with use_native(compiled):
         expected = gradients(grid, sides)
         with torch.inference_mode():
             grid(map_sides(lambda _, t: t.detach(), sides))
@@ -700,7 +700,7 @@ def test_gradients_of_saturated_gates_in_low_precision(
         return grid.weight_depth.grad.chunk(4)[number].clone()
 
     expected = rows()
-    with native(compiled), torch.autocast("cpu", dtype):
+    with use_native(compiled), torch.autocast("cpu", dtype):
         found = rows()
     assert (found - expected).norm() < 0.03 * expected.norm()
 
@@ -725,7 +725,7 @@ def test_copies(twin, transform) -> None:
     again = twin(grid)
     assert repr(again) == repr(grid)
     assert_close(again(sides), grid(sides))
-    with pytest.raises(AttributeError, match="output: fixed when the GridLSTM was made"):
+    with pytest.raises(AttributeError, match="output: cannot be changed to"):
         again.output = "paper"
 
 
@@ -746,7 +746,7 @@ def test_what_is_fixed_is_not_set_again(name: str, value: object) -> None:
     before = getattr(grid, name)
     with pytest.raises(
         AttributeError,
-        match=rf"^{name}: fixed when the GridLSTM was made, got .*; make a new GridLSTM with it$",
+        match=rf"^{name}: cannot be changed to .*; create a new GridLSTM instead$",
     ):
         setattr(grid, name, value)
     assert getattr(grid, name) is before
@@ -836,7 +836,7 @@ def test_what_is_masked_does_not_matter(
         ("reference", True, False),
         *product(["wavefront"], [True, False], [True, False]),
     ):
-        with native(compiled):
+        with use_native(compiled):
             assert_close(run(poisoned), run(sides), **EXACT)
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from gridlstm import Dim, GridLSTM, SequenceGridLSTM, State
 from gridlstm.cells import GRU, LSTM, Cell, Connection, PeepholeLSTM
+from gridlstm.engines.native import use_native
 
 CELLS: list[Cell] = [LSTM(), LSTM("standard"), PeepholeLSTM(), PeepholeLSTM("standard"), GRU()]
 CELLS += [Connection(torch.sin), Connection(torch.ones_like)]
@@ -98,8 +99,8 @@ def test_low_precision_keeps_gates_and_their_slopes(cell: Cell) -> None:
     rows = torch.linspace(-12, 12, 97).repeat(cell.rows, 1).T.reshape(97, cell.rows)
     old = State(torch.zeros(97, 1), torch.zeros(97, 1) if cell.has_memory else None)
     cell.forward_(rows, old, torch.zeros(97, 3) if cell.peepholes else None)
-    kept = cell.keep(rows, torch.bfloat16).to(torch.bfloat16)
-    found = cell.recall(kept.float(), torch.bfloat16)
+    kept = cell.encode_gates(rows, torch.bfloat16).to(torch.bfloat16)
+    found = cell.decode_gates(kept.float(), torch.bfloat16)
     for k in range(3):  # Of a GRU the last is not a gate.
         gate, want = found[:, k].double(), rows[:, k].double()
         bounds = (-1, 1) if want.min() < 0 else (0, 1)
@@ -132,7 +133,7 @@ class Wrong(Cell):
 def test_a_cell_that_gives_the_wrong_shape_is_refused() -> None:
     with pytest.raises(
         ValueError,
-        match=r'dimension "x": transform: expected Wrong\(\) to give hidden \(\[2, 3\], torch.fl',
+        match=r'dimension "x": transform: expected Wrong\(\) to return hidden \(\[2, 3\], torch.fl',
     ):
         GridLSTM([Dim("x", Wrong())], 3)
 
@@ -141,15 +142,33 @@ def test_copies_and_equals_serve_as_well() -> None:
     """The kernel knows a copied cell, and two dimensions with equal cells can share weights."""
     grid = GridLSTM([Dim("x", "tanh"), Dim("y", GRU()), Dim("z", GRU(), shares_weights_with="y")], 3)
     for twin in (grid, copy.deepcopy(grid), pickle.loads(pickle.dumps(grid))):
-        assert twin.explain().splitlines() == ["engine: wavefront", "pointwise work: compiled kernel"]
+        assert twin.explain().splitlines() == ["engine: wavefront", "backend: compiled kernel"]
     assert LSTM("paper") != LSTM("standard")
     assert LSTM() != PeepholeLSTM()
 
 
 def test_explain_names_the_backend_and_why() -> None:
-    lines = GridLSTM([Dim("x", "peephole")], 3).explain().splitlines()
-    assert lines[:2] == ["engine: wavefront", "pointwise work: PyTorch"]
-    assert lines[2] == "  not the compiled kernel: It has no code for these cells: peephole."
-    half = GridLSTM(["x"], 3, dtype=torch.float16).explain()
-    assert "not for torch.float16" in half
-    assert GridLSTM(["x"], 3, engine="reference").explain() == "engine: reference, as asked for"
+    assert GridLSTM([Dim("x", "peephole")], 3).explain().splitlines() == [
+        "engine: wavefront",
+        "backend: PyTorch",
+        "  compiled kernel is not used: it does not implement these cells: peephole",
+    ]
+    assert GridLSTM(["x"], 3, engine="reference").explain().splitlines() == [
+        "engine: reference",
+        '  wavefront is not used: engine="reference" was chosen',
+    ]
+
+
+def test_explain_lists_every_reason() -> None:
+    grid = GridLSTM([Dim("x", torch.sin), "y"], 3, dtype=torch.float16, device="meta")
+    with use_native(False):
+        reasons = grid.explain().splitlines()[2:]
+    expected = ("use_native", "the CPU, not on meta", "not torch.float16", "cells: function")
+    assert len(reasons) == len(expected)
+    assert all(part in reason for part, reason in zip(expected, reasons, strict=True))
+
+
+def test_explain_knows_autocast() -> None:
+    grid = GridLSTM(["x"], 3)
+    with torch.autocast("cpu", torch.float16):
+        assert "not torch.float32 with products in torch.float16" in grid.explain()

@@ -17,8 +17,8 @@ from gridlstm.experiments.characters.data import Corpus, encode
 from gridlstm.experiments.characters.options import CharacterOptions, TextNetwork
 from gridlstm.experiments.characters.problem import CharacterProblem, make_model, measure
 from gridlstm.experiments.registry import EXPERIMENTS
-from gridlstm.models.characters import CharacterModel
-from gridlstm.models.generate import choose, generate
+from gridlstm.models.character_model import CharacterModel
+from gridlstm.models.generate import draw_symbol, generate
 from gridlstm.models.stepper import GridStepper, ModelStepper, make_stepper
 from gridlstm.training.settings import Training
 
@@ -121,13 +121,13 @@ def test_a_long_prompt_is_read_in_pieces() -> None:
 def test_choices_follow_the_probabilities() -> None:
     random = np.random.default_rng(0)
     scores = np.log(np.array([0.1, 0.2, 0.3, 0.4], np.float32))
-    counts = np.bincount([choose(scores, 1.0, None, random) for _ in range(4000)], minlength=4)
+    counts = np.bincount([draw_symbol(scores, 1.0, None, random) for _ in range(4000)], minlength=4)
     np.testing.assert_allclose(counts / 4000, [0.1, 0.2, 0.3, 0.4], atol=0.03)
-    top = np.bincount([choose(scores, 1.0, 2, random) for _ in range(2000)], minlength=4)
+    top = np.bincount([draw_symbol(scores, 1.0, 2, random) for _ in range(2000)], minlength=4)
     np.testing.assert_allclose(top / 2000, [0, 0, 3 / 7, 4 / 7], atol=0.04)
-    sharp = np.bincount([choose(scores, 0.5, None, random) for _ in range(4000)], minlength=4)
+    sharp = np.bincount([draw_symbol(scores, 0.5, None, random) for _ in range(4000)], minlength=4)
     np.testing.assert_allclose(sharp / 4000, np.array([1, 4, 9, 16]) / 30, atol=0.03)
-    assert choose(scores, 0, None, random) == 3
+    assert draw_symbol(scores, 0, None, random) == 3
 
 
 def test_an_empty_prompt_is_a_lines_end() -> None:

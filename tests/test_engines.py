@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gridlstm import Dim, GridLSTM, State
 from gridlstm.cells import Cell
-from gridlstm.engines.native import native
+from gridlstm.engines.native import use_native
 
 FLOAT64 = {"rtol": 1e-9, "atol": 1e-11}
 
@@ -82,7 +82,7 @@ def check(case: Case, **tolerance: float) -> None:
     expected = run(case, grid, sides, call)
     grid.engine = "wavefront"
     for grid.recompute, compiled in product((False, True), (True, False)):
-        with native(compiled):
+        with use_native(compiled):
             found = run(case, grid, sides, call)
         for want, got in zip(expected, found, strict=True):
             torch.testing.assert_close(got, want, **(tolerance or FLOAT64))
@@ -202,7 +202,7 @@ def test_bfloat16(case: Case, compiled: bool) -> None:
     sides, call = case.sides(grid), case.call()
     expected = run(case, grid, sides, call)
     for grid.recompute in (False, True):
-        with native(compiled), torch.autocast("cpu", torch.bfloat16):
+        with use_native(compiled), torch.autocast("cpu", torch.bfloat16):
             found = run(case, grid, sides, call)
         for want, got in zip(expected, found, strict=True):
             assert got.dtype == torch.float32
@@ -219,21 +219,7 @@ def cases(draw: st.DrawFn) -> Case:
     for name, size in zip(names, sizes, strict=True):
         dim = Dim(
             name,
-            draw(
-                st.sampled_from(
-                    [
-                        "lstm",
-                        "lstm",
-                        "peephole",
-                        "gru",
-                        "identity",
-                        "tanh",
-                        "relu",
-                        torch.sin,
-                        Minimal(),
-                    ]
-                )
-            ),
+            draw(st.sampled_from(TRANSFORMS)),
             size=size,
             tied=draw(st.booleans()),
             priority=draw(st.booleans()),

@@ -13,8 +13,8 @@ from torch.testing import assert_close
 
 from gridlstm import Dim, GridLSTM, SequenceGridLSTM, State, from_torch, to_torch
 from gridlstm.engines import workspace
-from gridlstm.engines.native import native
-from gridlstm.models.characters import CharacterModel
+from gridlstm.engines.native import use_native
+from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.generate import generate
 
 each_path = pytest.mark.parametrize("compiled", [True, False], ids=["kernel", "PyTorch"])
@@ -29,16 +29,16 @@ def test_threads_may_share_a_graph(recompute: bool, compiled: bool) -> None:
     )
     x = torch.randn(16, 20, 16, dtype=torch.float64)
     parameters = list(grid.parameters())
-    with native(compiled):
+    with use_native(compiled):
         loss = grid({"b": State(x, x)})["b"].hidden.square().sum()
     start = threading.Barrier(4)
 
     def backward(_: int) -> list[tuple[Tensor, ...]]:
         start.wait()
-        with native(compiled):
+        with use_native(compiled):
             return [torch.autograd.grad(loss, parameters, retain_graph=True) for _ in range(6)]
 
-    with native(compiled):
+    with use_native(compiled):
         expected = torch.autograd.grad(loss, parameters, retain_graph=True)
     with ThreadPoolExecutor(4) as threads:
         for results in threads.map(backward, range(4)):
@@ -100,7 +100,7 @@ def test_the_default_device_does_not_matter(within: Callable, compiled: bool, ba
         results = [out, *torch.autograd.grad(out.sum(), list(grid.parameters()))]
         assert {t.device.type for t in results} == {"cpu"}
 
-    with native(compiled):
+    with use_native(compiled):
         with within("meta"):
             run()
         run()

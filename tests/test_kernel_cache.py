@@ -1,4 +1,4 @@
-"""The compiled kernel is built once, kept safely, and done without where that cannot be."""
+"""The compiled kernel is built once, cached safely, and not needed where it cannot be built."""
 
 import hashlib
 import json
@@ -33,8 +33,7 @@ def start(case):
     logging.getLogger("gridlstm").addHandler(handler)
     found = build.library() is not None
     build.library()
-    name = build.kernel_name() if hasattr(build, "kernel_name") else None
-    return {"kernel": found, "name": name, "warnings": said}
+    return {"kernel": found, "name": build.kernel_name(), "warnings": said}
 
 for line in sys.stdin:
     cases, children = json.loads(line), []
@@ -91,7 +90,7 @@ def script(path: Path, *lines: str) -> str:
 
 
 def quick(folder: Path) -> str:
-    """A compiler that does not take pains, and writes down when it makes something."""
+    """A compiler without optimisation that logs each compilation."""
     note = f'case "$*" in *" -o "*) echo compiled >> {folder}/log; sleep 0.1;; esac'
     return script(folder / "quick-cc", note, f'exec {CC} "$@" -O0')
 
@@ -162,7 +161,7 @@ def test_a_planted_kernel_is_not_loaded(
     assert compiled(tmp_path) == 2
     if "folder" in how:
         (warning,) = found["warnings"]
-        assert "compiled by every process, not kept" in warning
+        assert "cannot cache the kernel, so every process compiles it" in warning
     else:  # In a folder that is safe, it has been replaced.
         assert not found["warnings"]
         assert stat.S_IMODE(path.lstat().st_mode) == 0o600
@@ -231,7 +230,7 @@ def test_a_kernel_that_cannot_be_kept(
     (found,) = start(setup=setup, **environment)
     assert found["kernel"]
     (warning,) = found["warnings"]
-    assert "the kernel is compiled by every process, not kept" in warning
+    assert "cannot cache the kernel, so every process compiles it" in warning
     assert reason in warning
     assert not list((tmp_path / "cache").rglob("kernel-*.so"))
 
@@ -253,7 +252,7 @@ def test_an_odd_compiler_is_done_without(command: str, start: Start) -> None:
     (found,) = start(CC=command)
     assert (found.get("kernel"), found.get("name")) == (False, "pytorch"), found
     (warning,) = found["warnings"]
-    assert "no compiled kernel, so the slower PyTorch path is used" in warning
+    assert "no compiled kernel, the slower PyTorch path is used" in warning
     assert ODD[command] in warning
     assert "\n" not in warning
 
@@ -263,7 +262,7 @@ def test_a_compiler_that_hangs_is_stopped_with_all_it_started(start: Start, tmp_
     setup = "from gridlstm.engines.native import compiler\ncompiler.TIMEOUT = 0.5"
     (found,) = start(CC=hanging, setup=setup)
     assert found["kernel"] is False
-    assert "hanging failed: not done after 0.5 seconds" in found["warnings"][0]
+    assert "hanging failed: not finished after 0.5 seconds" in found["warnings"][0]
     state = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
     assert not state.exists() or state.read_text().split()[2] == "Z"
 

@@ -273,7 +273,8 @@ def test_bad_calls(x: object, error: type[Exception], message: str) -> None:
 def test_what_is_fixed_is_not_set_again() -> None:
     net = MultidimensionalLSTM(3, 4, 2)
     with pytest.raises(
-        AttributeError, match=r"^output: fixed when the MultidimensionalLSTM was made, got"
+        AttributeError,
+        match=r"^output: cannot be changed to .*; create a new MultidimensionalLSTM instead$",
     ):
         net.output = "standard"
     assert copy.deepcopy(net).output == "paper"

@@ -1,6 +1,7 @@
 """The compiled kernel: its arithmetic, and what happens where it cannot be compiled."""
 
 import logging
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,8 +10,8 @@ import torch
 
 from gridlstm import Dim, GridLSTM, State
 from gridlstm.bench.accuracy import call_kernel, kernel_errors
-from gridlstm.engines.native import kernel_name, pointwise
-from gridlstm.engines.native.build import library
+from gridlstm.engines.native import NativeBackend, kernel_name
+from gridlstm.engines.native.build import library, load_kernel
 
 compiled = library()
 needs_compiler = pytest.mark.skipif(compiled is None, reason="no C compiler on this machine")
@@ -19,9 +20,9 @@ needs_compiler = pytest.mark.skipif(compiled is None, reason="no C compiler on t
 @pytest.fixture
 def _fresh() -> Iterator[None]:
     """As in a process that has not loaded the kernel yet."""
-    library.cache_clear()
+    load_kernel.cache_clear()
     yield
-    library.cache_clear()
+    load_kernel.cache_clear()
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -45,9 +46,9 @@ def test_extremes_and_nan() -> None:
 @needs_compiler
 def test_it_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     used = []
-    forward = pointwise.NativePointwise.forward
+    forward = NativeBackend.forward
     monkeypatch.setattr(
-        pointwise.NativePointwise,
+        NativeBackend,
         "forward",
         lambda self, s, p, **kw: (used.append(s), forward(self, s, p, **kw)),
     )
@@ -78,7 +79,7 @@ def test_without_a_compiler_it_works_and_says_so_once(
     reason: str,
 ) -> None:
     expected = run()
-    library.cache_clear()
+    load_kernel.cache_clear()
     monkeypatch.setenv("CC", compiler)
     monkeypatch.setenv("PATH", "")
     with caplog.at_level(logging.WARNING, "gridlstm"):
@@ -87,6 +88,7 @@ def test_without_a_compiler_it_works_and_says_so_once(
     (record,) = caplog.records
     assert "the slower PyTorch path is used" in record.getMessage()
     assert reason in record.getMessage()
+    assert re.search(f"not compiled: .*{reason}", GridLSTM(["time"], 4).explain())
 
 
 @pytest.mark.usefixtures("_fresh")
@@ -96,6 +98,7 @@ def test_it_can_be_switched_off(
     monkeypatch.setenv("GRIDLSTM_NATIVE", "0")
     assert library() is None
     assert kernel_name() == "pytorch"
+    assert "not compiled: GRIDLSTM_NATIVE=0 is set" in GridLSTM(["time"], 4).explain()
     assert not caplog.records
 
 
@@ -103,9 +106,9 @@ def test_structures_of_another_size_are_not_used(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("gridlstm.engines.native.build.SIZES", [1, 2, 3])
-    library.cache_clear()
+    load_kernel.cache_clear()
     try:
         assert library() is None
     finally:
-        library.cache_clear()
-    assert "structures of [1, 2, 3] bytes expected" in caplog.text
+        load_kernel.cache_clear()
+    assert "expected structures of [1, 2, 3] bytes" in caplog.text

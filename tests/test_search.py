@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from gridlstm import AttentionTranslator, Reencoder
 from gridlstm.bench.beam_search_speed import RecomputingTranslator, SearchCase, measure_search
 from gridlstm.experiments.translation.data import make_batch
-from gridlstm.models.search import BLOCKS, Rules, beam_search, search_all
+from gridlstm.models.beam_search import MAX_BLOCKS, Rules, beam_search, search_all
 from gridlstm.models.translator import Ensemble, Progress, Translator
 
 BEGIN, END = 1, 2
@@ -186,7 +186,7 @@ def test_memory_is_bounded_by_the_longest_sentence() -> None:
     counted = Scripted([0.0, 0.0, 0.1, 0.2, 0.3])
     sentences = [[1] * 50] * 40
     assert len(list(search_all(counted, sentences, PLAIN._replace(beam=20)))) == 40
-    assert 0 < max(counted.rows) * 50 <= BLOCKS
+    assert 0 < max(counted.rows) * 50 <= MAX_BLOCKS
 
 
 def test_a_beam_has_a_place() -> None:

@@ -112,7 +112,7 @@ def test_parameter_counts_of_the_paper() -> None:
             r"state: expected hidden \[3, 2, 6\] \(num_layers, batch, hidden\)",
         ),
         ((7, 5), None, [7], r"lengths: expected None because x is a single sequence, got a tensor"),
-        ((7, 2, 5), None, [7, 8], r"lengths: expected from 0 to 7, the size, got 8"),
+        ((7, 2, 5), None, [7, 8], r"lengths: expected 0 to 7 \(the size\), got 8"),
         ((0, 2, 5), None, None, r'dimension "time": expected a size of at least 1, got 0'),
     ],
 )

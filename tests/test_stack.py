@@ -88,7 +88,7 @@ def test_bad_stacks() -> None:
     ):
         GridStack([layer(), GridLSTM(["time"], 4)], "depth")
     wide = GridLSTM(["row", "column", Dim("depth", size=1, hidden_size=7)], 4)
-    with pytest.raises(ValueError, match=r'"depth" of layer 0 does not fit on that of layer 1'):
+    with pytest.raises(ValueError, match=r'"depth" of layer 0 does not fit that of layer 1'):
         GridStack([layer(), wide], "depth")
 
 
@@ -112,6 +112,6 @@ def test_bad_sides() -> None:
     with pytest.raises(ValueError, match=r"^sides: expected at most 2 layers, got 3$"):
         stack([{"depth": x}, {}, {}])
     with pytest.raises(
-        ValueError, match=r'^sides: layer 1 receives "depth" from layer 0, got another$'
+        ValueError, match=r'^sides: layer 1 receives "depth" from layer 0, got a second one$'
     ):
         stack([{"depth": x}, {"depth": x}])

@@ -321,13 +321,13 @@ H = torch.zeros(1, 3, 6)
             None,
             {"lengths": torch.tensor([7, 0, 1])},
             ValueError,
-            "^lengths: expected from 1 to 7, the size, got 0$",
+            r"^lengths: expected 1 to 7 \(the size\), got 0$",
         ),
         (
             None,
             {"lengths": torch.tensor([7, 8, 1])},
             ValueError,
-            "^lengths: expected from 1 to 7, the size, got 8$",
+            r"^lengths: expected 1 to 7 \(the size\), got 8$",
         ),
     ],
 )

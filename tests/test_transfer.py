@@ -61,11 +61,11 @@ IMPURE = {
     "noise": (lambda y: y + torch.randn_like(y), RANDOM),
     "noise of another generator": (
         lambda y: y * float(np.random.default_rng().random()),
-        "gives something else when called again",
+        "returns something else when called again",
     ),
     "parameter": (with_a_parameter(), "depends on a tensor with gradients"),
     "module in a closure": (prelu_in_a_closure(), "depends on a tensor with gradients"),
-    "memory": (with_a_memory(), "gives something else when called again"),
+    "memory": (with_a_memory(), "returns something else when called again"),
     "output in one place": (into_one_place(), "overwrites what an earlier call returned"),
     "mode": (Doubling(), "differs in training and evaluation mode"),
     "batch norm": (nn.BatchNorm1d(4, affine=False, track_running_stats=False), MIXES),

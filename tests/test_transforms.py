@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import gridlstm
 from gridlstm import Dim, GridLSTM, State
-from gridlstm.engines.native import native
+from gridlstm.engines.native import use_native
 
 each_engine = pytest.mark.parametrize("engine", ["reference", "wavefront"])
 x, y = (torch.randn(2, 4, 2, 3, dtype=torch.float64) for _ in range(2))
@@ -54,7 +54,7 @@ def test_fake_tensors_leave_nothing_behind(engine: str) -> None:
         loss(out).backward()
     assert [t.shape for t in out] == [t.shape for t in expected]
     for compiled in (False, True):
-        with native(compiled):
+        with use_native(compiled):
             assert_close(net(side), expected)
 
 

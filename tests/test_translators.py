@@ -10,9 +10,9 @@ from tests.numpy_grid import block, lstm, sigmoid
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm import AttentionTranslator, Reencoder
+from gridlstm import AttentionTranslator, Reencoder, State
 from gridlstm.models.depth_gated import DepthGatedLSTM
-from gridlstm.models.translator import Ensemble, Translator, select
+from gridlstm.models.translator import Ensemble, Translator, select_sentences
 
 SOURCE, TARGET = 11, 9
 
@@ -115,7 +115,7 @@ def test_sentences_under_way_can_be_reordered_repeated_and_dropped(model: Transl
     source, target, lengths = sentences()
     rows = torch.tensor([2, 0, 0, 3, 2])
     _, progress = model.step(target[:, 0], model.start(source, lengths))
-    found, _ = model.step(target[rows, 1], select(progress, rows))
+    found, _ = model.step(target[rows, 1], select_sentences(progress, rows))
     _, progress = model.step(target[rows, 0], model.start(source[rows], lengths[rows]))
     expected, _ = model.step(target[rows, 1], progress)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
@@ -193,7 +193,7 @@ def test_parameters_of_the_reencoder() -> None:
 
 
 def test_alignment_is_the_change_of_memory_along_a_row() -> None:
-    """Against grids over parts of the source: the memory that leaves after so many columns."""
+    """Against grids over parts of the source: the memory that leaves after this many columns."""
     torch.manual_seed(0)
     net = Reencoder(SOURCE, TARGET, 6, dtype=torch.float64)
     source, target, lengths = sentences()
@@ -202,10 +202,13 @@ def test_alignment_is_the_change_of_memory_along_a_row() -> None:
     assert (maps[:, 1, :, 3:] == 0).all()
     assert (maps[:, 1, :, :3] > 0).all()
     first, second = net.stack.layers
-    sides = net._sides(source[:1], target[:1])[0]
+    sides = {
+        side: State(*words(sentence[:1]).unsqueeze(-2).chunk(2, -1))
+        for side, words, sentence in (("target", net.source, source), ("source", net.target, target))
+    }
 
     def left(columns: int) -> Tensor:
-        """The memory of each row after so many columns of the first grid."""
+        """The memory of each row after this many columns of the first grid."""
         if not columns:
             return sides["source"].memory[:, :, 0]
         cut = sides["target"].map(lambda t: t[:, :columns])
@@ -274,7 +277,7 @@ def test_layers_without_depth_gates_are_those_of_torch(reverse: bool) -> None:
     theirs = nn.LSTM(5, 6, 3, batch_first=True, dtype=torch.float64)
     order = [0, 1, 3, 2]  # u f o c here, i f g o there.
     with torch.no_grad():
-        for k, layer in enumerate(ours._layers()):
+        for k, layer in enumerate(ours.layers):
             parts = {
                 f"weight_ih_l{k}": layer.input.weight,
                 f"weight_hh_l{k}": layer.recurrent.weight,
@@ -392,7 +395,7 @@ def test_what_cannot_be_built(call: Callable[[], object], error: type, message: 
 
 
 WORDS = torch.tensor([[1, 2], [3, 4]])
-SIZES = r"expected \[batch, source\], none of them 0, got "
+SIZES = r"expected \[batch, source\], each at least 1, got "
 
 
 @pytest.mark.parametrize(
@@ -405,8 +408,8 @@ SIZES = r"expected \[batch, source\], none of them 0, got "
         (WORDS, WORDS[:1], None, ValueError, r"target: expected \[2, target\], as many sentences"),
         (WORDS + 7, WORDS, None, ValueError, "source: expected words from 0 to 10, got 11"),
         (WORDS, WORDS - 2, None, ValueError, "target: expected words from 0 to 8, got -1"),
-        (WORDS, WORDS, torch.tensor([2, 0]), ValueError, "lengths: expected from 1 to 2, .*, got 0"),
-        (WORDS, WORDS, torch.tensor([2, 3]), ValueError, "lengths: expected from 1 to 2, .*, got 3"),
+        (WORDS, WORDS, torch.tensor([2, 0]), ValueError, r"lengths: expected 1 to 2 \(.*, got 0"),
+        (WORDS, WORDS, torch.tensor([2, 3]), ValueError, r"lengths: expected 1 to 2 \(.*, got 3"),
         (WORDS, WORDS, torch.tensor([2]), ValueError, r"lengths: expected \[2\] \(batch\), got \[1\]"),
         (WORDS, WORDS, [2, 2], TypeError, "lengths: expected a tensor of integers, got list"),
     ],

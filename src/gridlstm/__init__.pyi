@@ -10,6 +10,7 @@ from .models.convolutional import ConvolutionalNetwork as ConvolutionalNetwork
 from .models.deep import DeepGridLSTM as DeepGridLSTM
 from .models.feedforward import FeedForward as FeedForward
 from .models.gated_feedback import GatedFeedbackLSTM as GatedFeedbackLSTM
+from .models.grid_stack import GridStack as GridStack
 from .models.highway import Highway as Highway
 from .models.image_grid import ImageGridLSTM as ImageGridLSTM
 from .models.image_multidimensional import ImageMultidimensionalLSTM as ImageMultidimensionalLSTM
@@ -18,7 +19,6 @@ from .models.multiplicative import MultiplicativeRNN as MultiplicativeRNN
 from .models.reencoder import Reencoder as Reencoder
 from .models.renet import ReNet as ReNet
 from .models.sequence import SequenceGridLSTM as SequenceGridLSTM
-from .models.stack import GridStack as GridStack
 from .models.stacked import StackedLSTM as StackedLSTM
 from .state import State as State
 

@@ -1,8 +1,8 @@
 """The block of a grid (section 3.1): its transforms, their order, and where their vectors lie.
 
-A block reads ``H = [h_1; ...; h_N]`` (Eq. 5) and gives N new pairs of vectors (Eq. 6). Its transforms
-run in one or two *phases*: first the ordinary dimensions, then the priority dimensions, which read
-the new hidden vectors of the others (Eq. 7).
+A block reads ``H = [h_1; ...; h_N]`` (Eq. 5) and computes N new pairs of vectors (Eq. 6). Its
+transforms run in one or two *phases*: first the ordinary dimensions, then the priority dimensions,
+which read the new hidden vectors of the others (Eq. 7).
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from gridlstm.cells import Cell, Output, make_cell
 from gridlstm.dim import Dim
 from gridlstm.state import State
 
-__all__ = ["Block", "Dropout", "Transform", "Weights", "apply_block", "draw_dropout", "make_block"]
+__all__ = ["Block", "Dropout", "PhaseWeights", "Transform", "apply_block", "draw_dropout", "make_block"]
 
 
-class Weights(NamedTuple):
-    """The weights of one phase, one set for each combination of untied positions.
+class PhaseWeights(NamedTuple):
+    """The weights of one phase, one set per combination of untied positions.
 
-    ``weight`` is ``[sets, gates, H]``: the rows of all the phase's transforms, one below the other.
+    ``weight`` is ``[sets, gates, H]``: the rows of all the phase's transforms, stacked.
     ``bias`` is ``[sets, gates]`` or ``None``. ``peephole`` is ``[sets, P]``, the diagonal weights of
-    all the phase's transforms, or ``None`` if there are none.
+    all the phase's transforms, or ``None`` without any.
     """
 
     weight: Tensor
@@ -35,9 +35,9 @@ class Weights(NamedTuple):
 
 
 class Dropout(NamedTuple):
-    """Dropout inside the blocks of a grid: which hidden values a phase reads, and their scale.
+    """Dropout inside the blocks of a grid: the hidden values that each phase keeps, and their scale.
 
-    ``kept`` is ``[phases, blocks, batch, H]``, blocks in lexicographic order of their positions.
+    ``kept`` is ``[phases, blocks, batch, H]``, with blocks in lexicographic order of their positions.
     """
 
     kept: Bool[Tensor, "phases blocks batch H"]
@@ -48,8 +48,8 @@ class Dropout(NamedTuple):
 class Transform:
     """One dimension's transform: its phase, its cell, and its columns.
 
-    Columns are those in ``H``, in the memories (``None`` for a cell without one), in the gates and in
-    the peepholes of its phase.
+    The slices are its columns in ``H``, in the memories (``None`` for a cell without one), and in the
+    gates and peepholes of its phase.
     """
 
     name: str
@@ -66,8 +66,8 @@ class Block:
     """What every block of a grid computes.
 
     Attributes:
-        transforms: one a dimension.
-        phases: the dimensions computed first, then (if any) those that read the results.
+        transforms: one per dimension.
+        phases: the dimensions computed first, then (if any) those that read their results.
         hidden_size: the length of ``H``.
         memory_size: the length of all memories together.
         gate_sizes: for each phase, the number of preactivations.
@@ -123,7 +123,7 @@ def make_block(dims: Sequence[Dim], output: Output) -> Block:
 def draw_dropout(
     block: Block, blocks: int, batch: int, probability: float, device: torch.device
 ) -> Dropout | None:
-    """What the blocks of a grid drop: drawn at once, so that every engine drops the same."""
+    """Draws the dropout of all blocks at once, so that every engine drops the same values."""
     if probability == 0:
         return None
     shape = (len(block.phases), blocks, batch, block.hidden_size)
@@ -133,31 +133,31 @@ def draw_dropout(
 
 def apply_block(
     block: Block,
-    weights: Sequence[Weights],
+    weights: Sequence[PhaseWeights],
     incoming: Sequence[State],
     factor: Float[Tensor, "phases batch H"] | None = None,
 ) -> list[State]:
-    """One block: N incoming pairs ``[batch, d_i]`` to N outgoing pairs (Eq. 5 to 8).
+    """Computes one block: N incoming pairs ``[batch, d_i]`` to N outgoing pairs (Eq. 5 to 8).
 
     Args:
         block: the layout.
-        weights: for each phase, those of this block, without the axis of sets.
+        weights: for each phase, the weights of this block, without the axis of sets.
         incoming: for each dimension, the incoming vectors.
-        factor: what the hidden vectors are multiplied by when a phase reads them, for dropout.
+        factor: dropout: each phase multiplies the hidden vectors it reads by this.
     """
     outgoing = list(incoming)
-    for p, (phase, own) in enumerate(zip(block.phases, weights, strict=True)):
+    for p, (phase, parameters) in enumerate(zip(block.phases, weights, strict=True)):
         H = torch.cat([state.hidden for state in outgoing], -1)  # In a second phase: H' of Eq. 7.
         if factor is not None:
             H = H * factor[p]
-        # Under autocast only the product is in low precision: states keep their type.
-        preactivation = F.linear(H, own.weight, own.bias).to(H.dtype)
+        # Under autocast only the product is in low precision: states keep their dtype.
+        preactivation = F.linear(H, parameters.weight, parameters.bias).to(H.dtype)
         outgoing = list(outgoing)
         for i in phase:
             transform = block.transforms[i]
-            peephole = own.peephole
-            if peephole is not None:  # Of some of the phase's cells.
-                peephole = peephole[transform.peephole] if transform.cell.peepholes else None
+            peephole = None
+            if parameters.peephole is not None and transform.cell.peepholes:
+                peephole = parameters.peephole[transform.peephole]
             rows = preactivation[..., transform.gates]
             outgoing[i] = transform.cell.forward(rows, incoming[i], peephole)
     return outgoing

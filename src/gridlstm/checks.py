@@ -1,4 +1,4 @@
-"""Checks at the door: each names the argument, what was expected and what was given."""
+"""Checks of arguments. Each error names the argument, what was expected and what was given."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -41,21 +41,21 @@ def check_positive(name: str, value: int) -> None:
 
 
 def check_dropout(value: float, name: str = "dropout") -> None:
-    """Checks the probability with which values are dropped.
+    """Checks a dropout probability.
 
     Raises:
         TypeError: if it is not a number.
-        ValueError: if it is not a probability, or 1: nothing would be left.
+        ValueError: if it is not at least 0 and below 1.
     """
     check_number(name, value, least=0, below=1)
 
 
 def check_forget_bias(forget_bias: float | None, bias: bool) -> None:
-    """Checks what the bias of the forget gates is to start from; ``None`` stands for the default.
+    """Checks the initial bias of the forget gates; ``None`` stands for the default.
 
     Raises:
         TypeError: if it is not a number.
-        ValueError: if it is not finite, or given although there are no biases.
+        ValueError: if it is not finite, or is given without biases.
     """
     if forget_bias is not None:
         check_number("forget_bias", forget_bias)
@@ -64,28 +64,28 @@ def check_forget_bias(forget_bias: float | None, bias: bool) -> None:
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    """Checks that an argument is one of several words.
+    """Checks that an argument is one of several strings.
 
     Raises:
-        ValueError: if it is none of them.
+        ValueError: if it is not.
     """
     if value not in choices:
         raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
 
 
-def check_options(network: nn.Module, given: Iterable[str], known: Iterable[str] = ()) -> None:
-    """Refuses unknown keyword arguments in the name of the class that was called.
+def check_options(network: nn.Module, options: Iterable[str], known: Iterable[str] = ()) -> None:
+    """Rejects unknown keyword arguments, with the name of the class that was called.
 
     Args:
-        network: what is being made.
-        given: the names of the keyword arguments that its signature does not have.
-        known: those of them that it hands on.
+        network: the module under construction.
+        options: the names of the keyword arguments that its signature does not list.
+        known: the names that it passes on to another class.
 
     Raises:
-        TypeError: if one is unknown. It says what to do instead of an argument of ``torch.nn.LSTM``.
+        TypeError: if one is unknown. For an argument of ``torch.nn.LSTM`` it names the alternative.
     """
     known = list(known)
-    for name in given:
+    for name in options:
         if name in known:
             continue
         kind, parameters = type(network).__name__, signature(type(network)).parameters
@@ -95,7 +95,7 @@ def check_options(network: nn.Module, given: Iterable[str], known: Iterable[str]
         elif name == "proj_size":
             instead = "not supported; put a torch.nn.Linear after the network"
         else:
-            named = [key for key, found in parameters.items() if found.kind != found.VAR_KEYWORD]
+            named = [key for key, value in parameters.items() if value.kind != value.VAR_KEYWORD]
             close = get_close_matches(name, [*named, *known], 1)
             hint = f"did you mean {close[0]}?" if close else f"expected {', '.join([*named, *known])}"
             instead = f"unknown; {hint}"
@@ -106,15 +106,15 @@ def check_tensor(name: str, tensor: Tensor, shape: Sequence[int | str], like: Te
     """Checks the shape of a tensor, and that its device and dtype are those of ``like``.
 
     Args:
-        name: how the argument is called.
-        tensor: what was given.
-        shape: for each axis its length, or a name where any length will do. A first ``"..."`` stands
+        name: the name of the argument.
+        tensor: its value.
+        shape: for each axis its length, or a name if any length is allowed. A leading ``"..."`` stands
             for any number of axes.
         like: a parameter of the module.
 
     Raises:
-        TypeError: if it is no tensor, or as in :func:`check_kind`.
-        ValueError: if it is of another shape, or as in :func:`check_kind`.
+        TypeError: if it is not a tensor, or as in :func:`check_kind`.
+        ValueError: if it has another shape, or as in :func:`check_kind`.
 
     >>> check_tensor("x", torch.zeros(7, 3, 4), ["time", "batch", 5], torch.zeros(1))
     Traceback (most recent call last):
@@ -122,13 +122,13 @@ def check_tensor(name: str, tensor: Tensor, shape: Sequence[int | str], like: Te
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name}: expected a tensor, got {type(tensor).__name__}")
-    given = list(tensor.shape)
-    free = max(0, len(given) - len(shape) + 1) if shape[0] == "..." else 0
+    actual = list(tensor.shape)
+    free = max(0, len(actual) - len(shape) + 1) if shape[0] == "..." else 0
     expected = [*["..."] * free, *shape[1:]] if shape[0] == "..." else shape
-    if len(given) != len(expected) or any(
-        isinstance(size, int) and size != got for size, got in zip(expected, given, strict=True)
+    if len(actual) != len(expected) or any(
+        isinstance(size, int) and size != got for size, got in zip(expected, actual, strict=True)
     ):
-        raise ValueError(f"{name}: expected [{', '.join(map(str, shape))}], got {given}")
+        raise ValueError(f"{name}: expected [{', '.join(map(str, shape))}], got {actual}")
     check_kind(name, tensor, like)
 
 
@@ -136,7 +136,7 @@ def check_kind(name: str, tensor: Tensor, like: Tensor) -> None:
     """Checks that the device and dtype of a tensor are those of ``like``.
 
     Raises:
-        TypeError: if it is of another dtype. Under autocast any floating dtype will do.
+        TypeError: if it has another dtype. Under autocast any floating dtype is allowed.
         ValueError: if it is on another device.
     """
     if tensor.device != like.device:
@@ -149,7 +149,7 @@ def check_kind(name: str, tensor: Tensor, like: Tensor) -> None:
 
 
 def autocast_dtype(like: Tensor) -> torch.dtype | None:
-    """The dtype to which autocast lowers products of such tensors; ``None`` where it does not."""
+    """The dtype to which autocast lowers products of such tensors; ``None`` without autocast."""
     device = like.device.type
     if not torch.amp.is_autocast_available(device) or like.dtype == torch.float64:
         return None
@@ -157,10 +157,10 @@ def autocast_dtype(like: Tensor) -> torch.dtype | None:
 
 
 def check_lengths(name: str, lengths: Tensor, batch: int, least: int, size: int) -> None:
-    """Checks how many positions of each sample are real, ``[batch]``, each from ``least`` to ``size``.
+    """Checks the lengths of samples, ``[batch]``, each from ``least`` to ``size``.
 
     Raises:
-        TypeError: if the lengths are no tensor of integers.
+        TypeError: if the lengths are not a tensor of integers.
         ValueError: if the shape is wrong or a length is out of range.
     """
     if not isinstance(lengths, Tensor) or lengths.dtype not in _INTEGERS:
@@ -171,4 +171,4 @@ def check_lengths(name: str, lengths: Tensor, batch: int, least: int, size: int)
     if not lengths.is_meta:
         for value in lengths.tolist():
             if not least <= value <= size:
-                raise ValueError(f"{name}: expected from {least} to {size}, the size, got {value}")
+                raise ValueError(f"{name}: expected {least} to {size} (the size), got {value}")

@@ -8,7 +8,7 @@ from torch import nn
 from gridlstm.cells import CELLS, Cell, Transfer, make_cell
 from gridlstm.checks import check_positive
 
-__all__ = ["Dim", "check_dims", "impure"]
+__all__ = ["Dim", "check_dims", "impure_error"]
 
 
 @dataclass(frozen=True)
@@ -19,30 +19,30 @@ class Dim:
         name: how sides, sizes and parameters are addressed; a Python identifier, unique in the grid.
         transform: ``"lstm"`` puts LSTM cells along the dimension (Eq. 1), ``"peephole"`` LSTM cells
             with peepholes, ``"gru"`` gated recurrent units. ``"identity"``, ``"tanh"``, ``"relu"`` or a
-            callable make it a non-LSTM dimension, ``h' = α(V H)`` (Eq. 8). A :class:`Cell` of your own
-            serves as well.
+            callable make it a non-LSTM dimension, ``h' = α(V H)`` (Eq. 8). It may also be a
+            :class:`Cell` of your own.
         size: the number of blocks along the dimension; ``None`` takes it from the sides of each call.
-        tied: share one set of weights *along* the dimension. An untied dimension has one set for each
-            position and so needs a ``size``.
+        tied: share one set of weights *along* the dimension. An untied dimension has one set per
+            position and therefore needs a ``size``.
         priority: compute this dimension's transform after the others, from their new hidden vectors
             (Eq. 7).
         reverse: travel from the last position to the first.
-        shares_weights_with: the name of the dimension whose weights this one uses too; sharing
-            *among* dimensions, as opposed to ``tied``.
-        hidden_size: the length of this dimension's vectors; ``None`` takes the grid's.
+        shares_weights_with: the name of the dimension whose weights this one uses as well. This shares
+            weights *among* dimensions, unlike ``tied``.
+        hidden_size: the length of this dimension's vectors. Default: the grid's.
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if a name is no identifier or that of an axis, a transform is unknown, a size is
-            not positive, an untied dimension has no size, or a callable holds parameters or buffers.
+        ValueError: if a name is not an identifier or is reserved, a transform is unknown, a size is
+            not positive, an untied dimension has no size, or a callable has parameters or buffers.
 
     Notes:
         A callable transform must be a pure function of its argument that treats the leading axes
         independently: the engines call it on any number of blocks at once, and again in the backward
-        pass. A ``torch.nn.Module`` serves as long as it has neither parameters nor buffers and does
-        the same in training and evaluation mode. :class:`GridLSTM` tries a callable out and refuses
-        those that draw random numbers (``nn.Dropout``, ``nn.RReLU``), remember earlier calls, mix
-        vectors (batch normalization) or use parameters, which the grid would not train.
+        pass. A ``torch.nn.Module`` is allowed if it has neither parameters nor buffers and computes
+        the same in training and evaluation mode. :class:`GridLSTM` tests a callable and rejects it if
+        it draws random numbers (``nn.Dropout``, ``nn.RReLU``), depends on earlier calls, mixes
+        vectors (batch normalization) or uses parameters, which the grid would not train.
 
     >>> Dim("depth", size=18, priority=True)
     Dim('depth', size=18, priority=True)
@@ -63,7 +63,7 @@ class Dim:
         if not self.name.isidentifier():
             raise ValueError(f"name: expected a Python identifier, got {self.name!r}")
         if self.name in ("batch", "hidden"):
-            raise ValueError(f"name: expected no name of an axis of a side, got {self.name!r}")
+            raise ValueError(f"name: {self.name!r} is reserved for an axis of the sides")
         if isinstance(self.transform, str):
             if self.transform not in CELLS:
                 raise ValueError(
@@ -80,7 +80,7 @@ class Dim:
         elif isinstance(self.transform, nn.Module):
             for kind in ("parameters", "buffers"):
                 if any(True for _ in getattr(self.transform, kind)()):
-                    raise impure(self.name, self.transform, f"has {kind} of its own")
+                    raise impure_error(self.name, self.transform, f"has {kind} of its own")
         for argument in ("tied", "priority", "reverse"):
             value = getattr(self, argument)
             if not isinstance(value, bool):
@@ -94,34 +94,34 @@ class Dim:
         if not self.tied and self.size is None:
             raise ValueError(
                 f'dimension "{self.name}": size: expected a number because the dimension is untied '
-                f"(one set of weights for each position), got None"
+                f"(one set of weights per position), got None"
             )
 
     @property
     def has_memory(self) -> bool:
-        """Whether a memory vector travels along this dimension beside the hidden vector."""
+        """Whether a memory vector travels along this dimension with the hidden vector."""
         return make_cell(self.transform).has_memory
 
     def __repr__(self) -> str:
-        given = [repr(self.name)]
+        arguments = [repr(self.name)]
         for field, default in _DEFAULTS.items():
             value = getattr(self, field)
             if value != default:
-                given.append(f"{field}={_shown(value)}")
-        return f"Dim({', '.join(given)})"
+                arguments.append(f"{field}={_shown(value)}")
+        return f"Dim({', '.join(arguments)})"
 
 
 def _shown(value: object) -> str:
-    """A function by its name, anything else as it is written."""
+    """The name of a function, the ``repr`` of anything else."""
     return value.__name__ if hasattr(value, "__name__") else repr(value)
 
 
-def impure(name: str, transform: object, why: str) -> ValueError:
-    """The error for a transfer function that no engine can work with."""
+def impure_error(name: str, transform: object, reason: str) -> ValueError:
+    """The error for a transfer function that the engines cannot use."""
     shown = type(transform).__name__ if isinstance(transform, nn.Module) else _shown(transform)
     return ValueError(
         f'dimension "{name}": transform: expected a pure function of each vector, '
-        f"got {shown}, which {why}"
+        f"got {shown}, which {reason}"
     )
 
 
@@ -129,12 +129,12 @@ _DEFAULTS = {name: field.default for name, field in Dim.__dataclass_fields__.ite
 
 
 def check_dims(dims: Sequence[Dim | str], hidden_size: int | None) -> tuple[Dim, ...]:
-    """The dimensions of a grid, names made into :class:`Dim` and hidden sizes filled in.
+    """The dimensions of a grid, with names converted to :class:`Dim` and hidden sizes filled in.
 
     Raises:
         TypeError: if a dimension is neither a name nor a :class:`Dim`.
         ValueError: if there are none, a name is repeated, a hidden size is missing, or weights are
-            shared with a dimension whose weights have another shape.
+            shared with a dimension that has a different transform or hidden size.
     """
     if isinstance(dims, str) or not isinstance(dims, Sequence):
         raise TypeError(f"dims: expected a list of dimensions, got {dims!r}")
@@ -143,17 +143,17 @@ def check_dims(dims: Sequence[Dim | str], hidden_size: int | None) -> tuple[Dim,
     if hidden_size is not None:
         check_positive("hidden_size", hidden_size)
     checked: dict[str, Dim] = {}
-    for given in dims:
-        dim = Dim(given) if isinstance(given, str) else given
+    for item in dims:
+        dim = Dim(item) if isinstance(item, str) else item
         if not isinstance(dim, Dim):
-            raise TypeError(f"dims: expected names or Dim, got {given!r}")
+            raise TypeError(f"dims: expected names or Dim, got {item!r}")
         if dim.name in checked:
-            raise ValueError(f'dims: dimension "{dim.name}" is there twice')
+            raise ValueError(f'dims: dimension "{dim.name}" is listed twice')
         if dim.hidden_size is None:
             if hidden_size is None:
                 raise ValueError(
-                    f'dimension "{dim.name}": hidden_size: expected a number, of the dimension or of '
-                    f"the grid, got None"
+                    f'dimension "{dim.name}": hidden_size: expected a number for the dimension or the '
+                    f"grid, got None"
                 )
             dim = replace(dim, hidden_size=hidden_size)
         checked[dim.name] = dim
@@ -172,7 +172,7 @@ def _check_sharing(dim: Dim, dims: dict[str, Dim]) -> None:
         raise ValueError(f"{where}expected {expected}, got {dim.shares_weights_with!r}")
     if owner.shares_weights_with is not None:
         raise ValueError(
-            f'{where}expected a dimension with weights of its own, got "{owner.name}", which shares '
+            f'{where}expected a dimension with its own weights, got "{owner.name}", which shares '
             f'those of "{owner.shares_weights_with}"'
         )
     if (dim.transform, dim.hidden_size) != (owner.transform, owner.hidden_size):

@@ -1,4 +1,4 @@
-"""Arguments of a module that cannot change once it is made."""
+"""Arguments of a module that cannot change after construction."""
 
 from typing import Any, ClassVar
 
@@ -8,12 +8,12 @@ __all__ = ["FixedArguments"]
 
 
 class FixedArguments(nn.Module):
-    """A module that refuses to set again what its parameters were made from.
+    """A module whose attributes listed in ``fixed`` can be set only once.
 
-    To set such an attribute would change nothing, or only some of what depends on it.
+    Parameters were created from them, so a change would have no effect, or only part of it.
 
     Raises:
-        AttributeError: if an attribute of ``fixed`` is set a second time.
+        AttributeError: if an attribute of ``fixed`` is set again.
     """
 
     fixed: ClassVar[frozenset[str]] = frozenset()
@@ -21,7 +21,5 @@ class FixedArguments(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.fixed and name in self.__dict__:
             kind = type(self).__name__
-            raise AttributeError(
-                f"{name}: fixed when the {kind} was made, got {value!r}; make a new {kind} with it"
-            )
+            raise AttributeError(f"{name}: cannot be changed to {value!r}; create a new {kind} instead")
         super().__setattr__(name, value)

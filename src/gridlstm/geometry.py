@@ -1,12 +1,12 @@
 """The geometry of a grid: which block runs when, and where its vectors go. No tensors here.
 
-A block stands at a *position*, one index a dimension, and is reached by travelling along every
-dimension, forwards or backwards. Blocks at the same travelled distance from the starting corner (the
-same coordinate sum) form a *step*: they need only the step before, so all of them can run at once.
+A block has a *position*, one index per dimension, and is reached by travelling along every dimension,
+forwards or backwards. Blocks at the same travelled distance from the starting corner (the same
+coordinate sum) form a *step*: they need only the step before, so all of them can run at once.
 
-The vector that travels along dimension i at a given place of the other dimensions is on a *face*:
-dimension i has as many faces as there are positions of the other dimensions, numbered in
-lexicographic order. A side of the grid is the list of its dimension's faces.
+A vector that travels along dimension i crosses the same *face* of every block on its way. Dimension i
+has one face per position of the other dimensions, numbered in lexicographic order. A side of the grid
+is the list of its dimension's faces.
 """
 
 from bisect import bisect_left, bisect_right
@@ -41,12 +41,12 @@ def position_number(position: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 def face_number(position: Sequence[int], sizes: Sequence[int], dimension: int) -> int:
-    """The face of ``dimension`` on which the block at ``position`` stands."""
+    """The face of ``dimension`` to which the block at ``position`` belongs."""
     return _number(position, sizes, [i != dimension for i in range(len(sizes))])
 
 
 def set_number(position: Sequence[int], sizes: Sequence[int], untied: Sequence[bool]) -> int:
-    """The set of weights that the block at ``position`` uses; 0 where all dimensions are tied."""
+    """The weight set of the block at ``position``; 0 if all dimensions are tied."""
     return _number(position, sizes, untied)
 
 
@@ -62,7 +62,7 @@ def _number(position: Sequence[int], sizes: Sequence[int], counted: Sequence[boo
 class Step:
     """Blocks that run at once: numbers ``start`` to ``stop`` of the plan.
 
-    ``groups`` lists the sets of weights in use as ``(set, first, last)``, the blocks counted from the
+    ``groups`` lists the weight sets in use as ``(set, first, last)``, with blocks counted from the
     start of the step.
     """
 
@@ -75,20 +75,20 @@ class Step:
 class Plan:
     """The order in which the blocks of a grid run, step by step.
 
-    Blocks are numbered in that order; within a step by weight set, then so that in one or two
-    dimensions the successors of a step's blocks are a contiguous range of the next step.
+    Blocks are numbered in that order. Within a step they are sorted by weight set, and then so that in
+    one or two dimensions the successors of a step's blocks are contiguous in the next step.
 
     Attributes:
         sizes: blocks along each dimension.
         reverse: whether each dimension is travelled from its last position to its first.
-        untied: whether each dimension has one set of weights for each position.
+        untied: whether each dimension has one weight set per position.
         steps: the steps, in order.
         position: for each block, the lexicographic number of its position.
-        weight_set: for each block, the set of weights it uses.
-        face: for each dimension and block, the face of that dimension on which it stands.
+        weight_set: for each block, its weight set.
+        face: for each dimension and block, the face of that dimension to which it belongs.
         enters: for each dimension and block, whether that dimension's vectors come from the side.
         successor: for each dimension and block, the place in the next step of the block that
-            receives its vectors, or -1 where they leave through the side.
+            receives its vectors, or -1 if they leave through the side.
     """
 
     sizes: tuple[int, ...]
@@ -117,7 +117,7 @@ class Plan:
 
     @cached_property
     def sets(self) -> int:
-        """The number of sets of weights."""
+        """The number of weight sets."""
         return int(self.weight_set.max()) + 1
 
     def count(self, steps: range) -> int:
@@ -125,11 +125,11 @@ class Plan:
         return self.steps[steps[-1]].stop - self.steps[steps[0]].start
 
     def part(self, s: int, parts: int) -> range:
-        """The steps around step ``s`` that make up one of ``parts`` parts of about equal size."""
+        """The steps of the same part as step ``s``, of ``parts`` parts of about equal size."""
         return _parts(self, parts)[s]
 
     def by_set(self, steps: range) -> list[Ints]:
-        """For each set of weights the blocks of these steps that use it, counted from the first."""
+        """For each weight set, the blocks of these steps that use it, counted from the first block."""
         used = self.weight_set[self.steps[steps[0]].start : self.steps[steps[-1]].stop]
         order = np.argsort(used, kind="stable")
         return np.split(order, np.searchsorted(used[order], np.arange(1, self.sets)))
@@ -186,9 +186,9 @@ def make_plan(sizes: tuple[int, ...], reverse: tuple[bool, ...], untied: tuple[b
 
 @lru_cache(maxsize=256)
 def _parts(plan: Plan, parts: int) -> list[range]:
-    """For each step, the part it belongs to."""
-    number = [step.start * parts // plan.blocks for step in plan.steps]
-    return [range(bisect_left(number, own), bisect_right(number, own)) for own in number]
+    """For each step, the steps of its part."""
+    part_of = [step.start * parts // plan.blocks for step in plan.steps]
+    return [range(bisect_left(part_of, part), bisect_right(part_of, part)) for part in part_of]
 
 
 def _numbers(index: Ints, sizes: Sequence[int], counted: Sequence[bool]) -> Ints:

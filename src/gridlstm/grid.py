@@ -1,4 +1,4 @@
-"""The Grid LSTM as a module: parameters, checks at the door, and a call of an engine."""
+"""The Grid LSTM as a module: parameters, checks of arguments, and the call of an engine."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -7,16 +7,16 @@ from typing import Literal, NoReturn, get_args, overload
 import torch
 from torch import Tensor, nn
 
-from gridlstm.block import Weights, draw_dropout, make_block
+from gridlstm.block import PhaseWeights, draw_dropout, make_block
 from gridlstm.cells import Output
 from gridlstm.checks import check_choice, check_dropout, check_forget_bias
 from gridlstm.dim import Dim, check_dims
 from gridlstm.engines import ENGINES, Engine, explain
-from gridlstm.engines.tracing import uncompiled
+from gridlstm.engines.recording import uncompiled
 from gridlstm.fixed import FixedArguments
 from gridlstm.geometry import make_plan
-from gridlstm.options import Init
-from gridlstm.sides import check_sides, from_faces, make_mask, to_faces
+from gridlstm.grid_options import Init
+from gridlstm.sides import check_sides, from_faces, make_incoming, make_mask
 from gridlstm.state import State
 from gridlstm.transfer import check_transform
 
@@ -30,54 +30,53 @@ class GridLSTM(FixedArguments):
 
     .. math:: H = [h_1; \dots; h_N]  \qquad (h_i', m_i') = \mathrm{LSTM}(H, m_i, W_i)
 
-    (Eq. 5 and 6), and hands each new pair on along its dimension. Data enters and leaves only through
+    (Eq. 5 and 6), and passes each new pair on along its dimension. Data enters and leaves only through
     the sides of the grid.
 
     Args:
         dims: the dimensions, by name or as :class:`Dim`.
-        hidden_size: the length of the hidden and memory vectors, for each dimension that does not
-            state its own.
-        bias: add a bias to every preactivation. ``False`` gives the equations as printed.
+        hidden_size: the length of the hidden and memory vectors, for each dimension without a
+            ``hidden_size`` of its own.
+        bias: add a bias to every preactivation. ``False`` gives the equations as in the paper.
         output: ``"paper"`` for ``h' = tanh(g_o ⊙ m')`` (Eq. 1), ``"standard"`` for
             ``h' = g_o ⊙ tanh(m')``, as in ``torch.nn.LSTM``.
-        forget_bias: the initial bias of the forget gates. Default: 1. Not available
-            without ``bias``. The other biases start from 0.
-        init: fills a weight matrix in place; called for each gate of each set of weights,
-            ``[hidden, H]``. Glorot-uniform by default.
+        forget_bias: the initial bias of the forget gates. Default: 1. Requires ``bias``. The other
+            biases start from 0.
+        init: fills a weight matrix in place; called for each gate of each weight set,
+            ``[hidden, H]``. Default: Glorot-uniform.
         dropout: the probability with which a block drops each value of the hidden vectors it reads
-            (section 4.4), in training mode. What it hands on is not dropped.
+            (section 4.4), in training mode. The vectors that it passes on are not dropped.
         engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and supports second
             derivatives, ``torch.func`` and ``torch.vmap``. Both give the same results.
-        recompute: keep less for the backward pass and compute it anew there: less memory, for more
-            time. Only the wavefront engine makes use of it.
-        device: where the parameters live.
-        dtype: the dtype of the parameters, and so of all vectors.
+        recompute: keep only the vectors between blocks for the backward pass, which recomputes the
+            gates. Takes less memory and more time. No effect with the reference engine.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters, and of all vectors.
 
     Variables:
         weight_NAME: the weights of dimension NAME, ``[*untied sizes, gates · hidden, H]``: one leading
             axis for each untied dimension; ``gates`` is 4 for LSTM dimensions, in the order
             ``u, f, o, c`` (Eq. 1), 3 for GRU dimensions, in the order ``r, z, n``, and 1 for non-LSTM
-            dimensions (the V of Eq. 8). Absent where a dimension shares another's.
-        bias_NAME: the same without the last axis. A GRU's has one vector more, that of ``W_n h``.
+            dimensions (the V of Eq. 8). Absent if the dimension shares the weights of another.
+        bias_NAME: the same without the last axis. A GRU has one vector more, for ``W_n h``.
         peephole_NAME: the diagonal weights of an LSTM with peepholes, ``[*untied sizes, 3 · hidden]``,
             in the order ``u, f, o``. They start from 0.
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if dimensions are missing, repeated or share weights that do not fit, or an
-            argument is out of range.
+        ValueError: if dimensions are missing, repeated or share incompatible weights, or an argument
+            is out of range.
 
     Notes:
         - Equation 1 squashes the product of output gate and memory; nearly every other LSTM squashes
           the memory first. ``output`` chooses.
-        - With several priority dimensions all of them read the new vectors of the ordinary ones, and
-          none another's.
+        - With several priority dimensions, all of them read the new vectors of the ordinary dimensions,
+          and none reads those of another priority dimension.
         - Each phase of a block (ordinary, then priority dimensions) draws its own dropout.
-        - Every parameter and side that a call uses has a gradient, of zeros where it does not reach the
-          loss.
+        - Every parameter and side that a call uses has a gradient; it is zero if the loss does not
+          depend on it.
         - Weights along an untied reversed dimension belong to positions, not to the order of travel.
-        - ``dropout``, ``engine`` and ``recompute`` can be set later; what the parameters and the block
-          were made from cannot.
+        - ``dropout``, ``engine`` and ``recompute`` can be changed later, the other arguments cannot.
 
     >>> grid = GridLSTM(["time", Dim("depth", size=3)], hidden_size=8)
     >>> x = torch.randn(2, 5, 8)
@@ -144,7 +143,7 @@ class GridLSTM(FixedArguments):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draws the weights anew with ``init`` and sets the biases back."""
+        """Initialises the weights with ``init``, and resets biases and peepholes."""
         for dim, transform in zip(self.dims, self.block.transforms, strict=True):
             if dim.shares_weights_with is not None:
                 continue
@@ -157,7 +156,7 @@ class GridLSTM(FixedArguments):
                 self.get_parameter(f"peephole_{dim.name}").zero_()
 
     def weights_of(self, name: str) -> tuple[nn.Parameter, nn.Parameter | None]:
-        """The weight and bias that a dimension uses, be they its own or shared."""
+        """The weight and bias that a dimension uses, its own or shared ones."""
         owner = self._owner(name)
         return getattr(self, f"weight_{owner}"), getattr(self, f"bias_{owner}", None)
 
@@ -203,22 +202,22 @@ class GridLSTM(FixedArguments):
         Args:
             sides: for some dimensions, the vectors that enter along them, hidden and memory
                 ``[batch, *sizes of the other dimensions, hidden]``. Missing sides and memories are
-                zero. The sizes of dimensions that have none in :class:`Dim` are taken from here.
+                zero. Sizes that are not given in :class:`Dim` are taken from here.
             lengths: for some dimensions, how many positions of each sample are real, ``[batch]``.
-            mask: which blocks are real, ``[batch, *sizes]``. A block that is not hands its incoming
-                vectors on unchanged, so a padded sample gives what it would give alone.
+            mask: which blocks are real, ``[batch, *sizes]``. A masked block passes its incoming vectors
+                on unchanged, so padding does not change the result of a sample.
             trace: also return the outgoing vectors of every block.
 
         Returns:
-            For every dimension the vectors that leave along it, of the shape of the incoming side.
-            Fed in as the next call's side they continue the grid. With ``trace``, a pair of this and,
-            for every dimension, the outgoing vectors of all blocks, ``[batch, *sizes, hidden]``.
+            For every dimension, the vectors that leave along it, in the shape of its incoming side.
+            Passed to the next call as that side, they continue the grid. With ``trace``, a pair: these,
+            and for every dimension the outgoing vectors of all blocks, ``[batch, *sizes, hidden]``.
 
         Raises:
             TypeError: if a side, a length or the mask is of the wrong type or dtype.
-            ValueError: if a side is unknown or does not fit, a size is not known or zero, or a
+            ValueError: if a side is unknown or has the wrong shape, a size is unknown or zero, or a
                 length is out of range.
-            RuntimeError: within a transform of PyTorch that the engine does not support.
+            RuntimeError: inside a PyTorch transform that the engine does not support.
         """
         check_choice("engine", self.engine, get_args(Engine))
         like = self.weights_of(self.dims[0].name)[0]
@@ -228,29 +227,16 @@ class GridLSTM(FixedArguments):
             tuple(dim.reverse for dim in self.dims),
             tuple(not dim.tied for dim in self.dims),
         )
-        incoming = []
-        for i, dim in enumerate(self.dims):
-            hidden, memory = sides.get(dim.name, (None, None))
-            zero = like.new_zeros(1).expand(plan.faces(i), extent.batch, self.block.width(i))
-            incoming.append(
-                State(
-                    zero if hidden is None else to_faces(hidden).to(like.dtype),
-                    (zero if memory is None else to_faces(memory).to(like.dtype))
-                    if dim.has_memory
-                    else None,
-                )
-            )
         p = self.dropout if self.training else 0.0
-        options = {"recompute": self.recompute} if self.engine == "wavefront" else {}
         outgoing, blocks = ENGINES[self.engine](
             self.block,
             plan,
             self.phase_weights(),
-            incoming,
+            make_incoming(self.dims, extent, sides, like),
             mask=make_mask(self.dims, extent, lengths, mask, like.device),
             dropout=draw_dropout(self.block, plan.blocks, extent.batch, p, like.device),
             trace=trace,
-            **options,
+            recompute=self.recompute,
         )
         others = [
             [size for j, size in enumerate(extent.sizes) if j != i] for i in range(len(self.dims))
@@ -277,41 +263,47 @@ class GridLSTM(FixedArguments):
             'engine="reference"'
         )
 
-    def phase_weights(self) -> list[Weights]:
-        """The weights of each phase, the rows of its dimensions one below the other."""
+    def phase_weights(self) -> list[PhaseWeights]:
+        """The weights of each phase: the rows of its dimensions, stacked."""
         return [self._weights(phase) for phase in self.block.phases]
 
-    def _weights(self, phase: Sequence[int]) -> Weights:
+    def _weights(self, phase: Sequence[int]) -> PhaseWeights:
         parts: dict[str, list[Tensor]] = {"weight": [], "bias": [], "peephole": []}
         for i in phase:
             owner, transform = self._owner(self.dims[i].name), self.block.transforms[i]
-            for kind, found in parts.items():
+            for kind, stacked in parts.items():
                 part: Tensor | None = getattr(self, f"{kind}_{owner}", None)
                 if part is not None:
-                    own = transform.hidden
-                    found.append(transform.cell.expand(part, own) if kind == "weight" else part)
+                    if kind == "weight":
+                        part = transform.cell.expand(part, transform.hidden)
+                    stacked.append(part)
         weight = torch.cat(parts["weight"], -2)
         vectors = (torch.cat(v, -1) if v else None for v in (parts["bias"], parts["peephole"]))
         bias, peephole = (None if v is None else v.view(-1, v.shape[-1]) for v in vectors)
-        return Weights(weight.view(-1, *weight.shape[-2:]), bias, peephole)
+        return PhaseWeights(weight.view(-1, *weight.shape[-2:]), bias, peephole)
 
     def explain(self) -> str:
-        """Which engine and backend a call with these parameters would run on now, and why not others.
+        """Which engine and backend a call would use now, and why not the others.
 
-        >>> print(GridLSTM(["depth"], 4, engine="reference").explain())
-        engine: reference, as asked for
+        It depends on the engine, cells, dtype and device of the grid, on autocast, and on whether the
+        kernel can be compiled.
+
+        >>> print(GridLSTM([Dim("depth", "peephole")], 4).explain())
+        engine: wavefront
+        backend: PyTorch
+          compiled kernel is not used: it does not implement these cells: peephole
         """
         return explain(self.engine, self.block, self.weights_of(self.dims[0].name)[0])
 
     def extra_repr(self) -> str:
         """The arguments that differ from their defaults."""
         shown = [repr(list(self.dims))]
-        usual = {"output": "paper", "dropout": 0.0, "engine": "wavefront", "recompute": False}
+        defaults = {"output": "paper", "dropout": 0.0, "engine": "wavefront", "recompute": False}
         if not self.bias:
             shown.append("bias=False")
         elif self.forget_bias != 1:
             shown.append(f"forget_bias={self.forget_bias}")
-        for name, default in usual.items():
+        for name, default in defaults.items():
             value = getattr(self, name)
             if value != default:
                 shown.append(f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}")

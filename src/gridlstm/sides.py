@@ -1,10 +1,11 @@
-"""The sides of a grid: their shapes, checked, and the layout in which the engines take them.
+"""The sides of a grid: checks of their shapes, and the layout that the engines use.
 
-A caller sees a side as ``[batch, *sizes of the other dimensions, hidden]``; an engine as ``[faces,
-batch, hidden]``.
+For a caller, a side is ``[batch, *sizes of the other dimensions, hidden]``; for an engine it is
+``[faces, batch, hidden]``.
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
 import torch
@@ -14,23 +15,23 @@ from gridlstm.checks import check_kind, check_lengths
 from gridlstm.dim import Dim
 from gridlstm.state import State
 
-__all__ = ["Extent", "check_sides", "from_faces", "make_mask", "to_faces"]
+__all__ = ["Extent", "check_sides", "from_faces", "make_incoming", "make_mask"]
 
 
 class Extent(NamedTuple):
-    """How large a call is: the batch, and the number of blocks along each dimension."""
+    """The size of a call: the batch size, and the number of blocks along each dimension."""
 
     batch: int
     sizes: tuple[int, ...]
 
 
 def check_sides(dims: Sequence[Dim], sides: Mapping[str, State], like: Tensor) -> Extent:
-    """Checks the incoming sides of a call and takes its extent from them.
+    """Checks the incoming sides of a call and derives its extent from them.
 
     Raises:
-        TypeError: if a side is no pair of tensors, or not of the dtype of ``like``.
-        ValueError: if a side is unknown, of the wrong shape or on another device than ``like``, or
-            the size of a dimension is not known.
+        TypeError: if a side is not a pair of tensors, or not of the dtype of ``like``.
+        ValueError: if a side is unknown, has the wrong shape or is on another device than ``like``, or
+            the size of a dimension is unknown.
     """
     if not isinstance(sides, Mapping):
         raise TypeError(f"sides: expected a mapping from names to State, got {type(sides).__name__}")
@@ -67,18 +68,18 @@ def check_sides(dims: Sequence[Dim], sides: Mapping[str, State], like: Tensor) -
                 f'side "{name}": expected memory to be a tensor or None, got {type(memory).__name__}'
             )
         _check_vectors(name, "memory", memory, axes, sizes, like)
-    found = []
+    known = []
     for name in names:
         size = sizes[name]
         if size is None:
             raise ValueError(
-                f'dimension "{name}": size not known: expected a side of another dimension, or '
+                f'dimension "{name}": unknown size: expected a side of another dimension, or '
                 f"a size in Dim, got sides {', '.join(sides)}"
             )
         if size == 0:
             raise ValueError(f'dimension "{name}": expected a size of at least 1, got 0')
-        found.append(int(size))  # Where a graph is recorded, sizes may stand for numbers.
-    return Extent(sizes["batch"] or 0, tuple(found))
+        known.append(int(size))  # While a graph is recorded, sizes may be symbolic.
+    return Extent(sizes["batch"] or 0, tuple(known))
 
 
 def _check_vectors(
@@ -90,13 +91,13 @@ def _check_vectors(
     like: Tensor,
 ) -> None:
     expected = [sizes[axis] for axis in axes]
-    given = list(vectors.shape)
-    if len(given) != len(expected) or any(
-        size not in (None, got) for size, got in zip(expected, given, strict=True)
+    shape = list(vectors.shape)
+    if len(shape) != len(expected) or any(
+        size not in (None, got) for size, got in zip(expected, shape, strict=True)
     ):
         shown = [axis if size is None else str(size) for axis, size in zip(axes, expected, strict=True)]
         raise ValueError(
-            f'side "{side}": expected {what} [{", ".join(shown)}] ({", ".join(axes)}), got {given}'
+            f'side "{side}": expected {what} [{", ".join(shown)}] ({", ".join(axes)}), got {shape}'
         )
     check_kind(f'side "{side}": {what}', vectors, like)
 
@@ -108,7 +109,7 @@ def make_mask(
     mask: Tensor | None,
     device: torch.device,
 ) -> Tensor | None:
-    """Which blocks are real, ``[blocks, batch]``; ``None`` where all are.
+    """Which blocks are real, ``[blocks, batch]``; ``None`` if all are.
 
     Raises:
         TypeError: if lengths are not integers or the mask is not boolean.
@@ -125,7 +126,7 @@ def make_mask(
             raise ValueError(
                 f"mask: expected {list(full)} (batch, {', '.join(names)}), got {list(mask.shape)}"
             )
-        real = _moved("mask", mask, device)
+        real = _to_device("mask", mask, device)
     if not isinstance(lengths, Mapping | None):
         raise TypeError(
             f"lengths: expected a mapping from names to tensors, got {type(lengths).__name__}"
@@ -137,7 +138,7 @@ def make_mask(
             )
         i = names.index(name)
         check_lengths(f'lengths "{name}"', length, extent.batch, 0, extent.sizes[i])
-        length = _moved(f'lengths "{name}"', length, device)
+        length = _to_device(f'lengths "{name}"', length, device)
         inside = torch.arange(extent.sizes[i], device=device) < length.unsqueeze(-1)
         axes = [extent.batch, *(1 if j != i else size for j, size in enumerate(extent.sizes))]
         inside = inside.view(axes)
@@ -145,14 +146,29 @@ def make_mask(
     return None if real is None else real.expand(full).flatten(1).mT
 
 
-def _moved(name: str, tensor: Tensor, device: torch.device) -> Tensor:
-    """A few small numbers may come from any device but the one that holds none."""
+def _to_device(name: str, tensor: Tensor, device: torch.device) -> Tensor:
+    """Lengths and masks may be on any device, except on meta, which has no values."""
     if tensor.is_meta and device.type != "meta":
         raise ValueError(f"{name}: expected a tensor on {device}, got {tensor.device}")
     return tensor.to(device)
 
 
-def to_faces(tensor: Tensor) -> Tensor:
+def make_incoming(
+    dims: Sequence[Dim], extent: Extent, sides: Mapping[str, State], like: Tensor
+) -> list[State]:
+    """For each dimension, its incoming side as the engines use it; missing vectors are zero."""
+    incoming = []
+    for dim, size in zip(dims, extent.sizes, strict=True):
+        hidden, memory = sides.get(dim.name, (None, None))
+        shape = (prod(extent.sizes) // size, extent.batch, dim.hidden_size or 0)
+        zero = like.new_zeros(1).expand(shape)
+        new_hidden = zero if hidden is None else _to_faces(hidden).to(like.dtype)
+        new_memory = zero if memory is None else _to_faces(memory).to(like.dtype)
+        incoming.append(State(new_hidden, new_memory if dim.has_memory else None))
+    return incoming
+
+
+def _to_faces(tensor: Tensor) -> Tensor:
     """``[batch, *others, hidden]`` to ``[faces, batch, hidden]``."""
     if tensor.dim() == 2:
         return tensor.unsqueeze(0)
@@ -160,5 +176,5 @@ def to_faces(tensor: Tensor) -> Tensor:
 
 
 def from_faces(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
-    """``[faces, batch, hidden]`` to ``[batch, *sizes, hidden]``, for sides and for all blocks."""
+    """``[faces or blocks, batch, hidden]`` to ``[batch, *sizes, hidden]``."""
     return tensor.view(*sizes, *tensor.shape[1:]).movedim(-2, 0)

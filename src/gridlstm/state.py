@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["State", "choose"]
+__all__ = ["State", "where_real"]
 
 
 class State(NamedTuple):
@@ -25,12 +25,12 @@ class State(NamedTuple):
     memory: Tensor | None = None
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "State":
-        """The same function applied to the hidden vectors and, where there is one, to the memory."""
+        """Applies a function to the hidden vectors and, if there is one, to the memory."""
         return State(function(self.hidden), None if self.memory is None else function(self.memory))
 
 
-def choose(real: Tensor, new: State, old: State) -> State:
-    """The new vectors where a block is real, the old ones where it hands them on unchanged."""
+def where_real(real: Tensor, new: State, old: State) -> State:
+    """The new vectors where a block is real, the old ones where it is masked."""
     hidden = torch.where(real, new.hidden, old.hidden)
     if new.memory is None or old.memory is None:
         return State(hidden)

@@ -14,8 +14,8 @@ from torch import Tensor
 from gridlstm.bench.measure import DisagreementError, set_threads
 from gridlstm.bench.options import SearchBench
 from gridlstm.files import write_json
+from gridlstm.models.beam_search import Candidate, Rules, search_all
 from gridlstm.models.reencoder import Reencoder
-from gridlstm.models.search import Candidate, Rules, search_all
 from gridlstm.models.translator import Progress, Translator
 from gridlstm.provenance import environment
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
-from gridlstm.models.stack import GridStack
+from gridlstm.models.grid_stack import GridStack
 from gridlstm.state import State
 
 __all__ = ["CASES", "Case"]

@@ -16,7 +16,7 @@ from gridlstm.bench.cases import Case
 from gridlstm.bench.loop import run_loop
 from gridlstm.engines import Engine
 from gridlstm.engines.buffers import Call, make_buffers, make_gradients
-from gridlstm.engines.native import native
+from gridlstm.engines.native import use_native
 from gridlstm.engines.products import GradWeights, multiply, pack
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import make_plan
@@ -70,7 +70,7 @@ def _grid(
     step = _step(case, stack, forward)
 
     def work() -> list[Tensor]:
-        with native(compiled):
+        with use_native(compiled):
             return step()
 
     return work
@@ -123,7 +123,7 @@ def _products(case: Case) -> Work:
         like, workspace = weights[0].weight, Workspace()
         none = (None,) * len(weights)
         call = Call(grid.block, plan, case.batch, none, none, None, None, like.dtype)
-        kept = ("all", "all") if case.train else ("two", "one")
+        kept = ("all_steps", "all_steps") if case.train else ("two_steps", "one_step")
         buffers = make_buffers(call, like, workspace, states=kept[0], gates=kept[1])  # type: ignore[arg-type]
         gradients = make_gradients(call, like, workspace)
         for rows in (buffers.hidden, *buffers.inputs, *buffers.gates):

@@ -13,8 +13,8 @@ from rich.table import Table
 from gridlstm.bench.measure import set_threads
 from gridlstm.bench.options import GenerationBench
 from gridlstm.files import write_json
-from gridlstm.models.characters import CharacterModel
-from gridlstm.models.generate import follow
+from gridlstm.models.character_model import CharacterModel
+from gridlstm.models.generate import draw_after
 from gridlstm.models.sequence import SequenceGridLSTM
 from gridlstm.models.stepper import GridStepper, ModelStepper
 from gridlstm.provenance import environment
@@ -49,7 +49,7 @@ def _measure(layers: int, hidden: int, characters: int, rounds: int) -> dict[str
     model = CharacterModel(bytes(range(SYMBOLS)), body).eval()
     speeds: dict[str, list[float]] = {name: [] for name in STEPPERS}
     texts = {
-        name: follow(stepper(model), 0, 1.0, None, np.random.default_rng(0))
+        name: draw_after(stepper(model), 0, 1.0, None, np.random.default_rng(0))
         for name, stepper in STEPPERS.items()
     }
     for turn in range(rounds + 1):

@@ -1,8 +1,8 @@
-"""Cells: what a dimension's transform makes of its preactivations. One file per cell."""
+"""Cells: how a dimension's transform turns preactivations into new vectors. One file per cell."""
 
 from collections.abc import Callable
 
-from gridlstm.cells.base import Cell, Direct
+from gridlstm.cells.base import Cell, CellGradients
 from gridlstm.cells.connection import CONNECTIONS, Connection, Transfer
 from gridlstm.cells.gru import GRU
 from gridlstm.cells.lstm import LSTM, Output, PeepholeLSTM
@@ -13,8 +13,8 @@ __all__ = [
     "GRU",
     "LSTM",
     "Cell",
+    "CellGradients",
     "Connection",
-    "Direct",
     "Output",
     "PeepholeLSTM",
     "Transfer",
@@ -29,11 +29,11 @@ CELLS: dict[str, Callable[[Output], Cell]] = {
     "tanh": lambda _: CONNECTIONS["tanh"],
     "relu": lambda _: CONNECTIONS["relu"],
 }
-"""Cells by name, given how a memory is read."""
+"""Cells by name, as functions of how the memory is read."""
 
 
 def make_cell(transform: str | Cell | Transfer, output: Output = "paper") -> Cell:
-    """The cell that a dimension's ``transform`` stands for."""
+    """The cell for the ``transform`` argument of a dimension."""
     if isinstance(transform, Cell):
         return transform
     return CELLS[transform](output) if isinstance(transform, str) else Connection(transform)

@@ -1,4 +1,4 @@
-"""What every cell has in common: the protocol between a dimension's transform and the engines."""
+"""The protocol between a dimension's transform and the engines."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from torch import Tensor
 
 from gridlstm.state import State
 
-__all__ = ["Cell", "Direct"]
+__all__ = ["Cell", "CellGradients"]
 
 
-class Direct(NamedTuple):
-    """Gradients of what a cell reads beside its preactivations; ``None`` for what it does not read.
+class CellGradients(NamedTuple):
+    """Gradients of the inputs of a cell other than its preactivations; ``None`` for those it ignores.
 
-    ``hidden`` and ``memory`` are those of the dimension's old vectors, ``[..., d]``; ``peephole`` that
-    of its diagonal weights, of the shape in which they were given.
+    ``hidden`` and ``memory`` are the gradients of the dimension's old vectors, ``[..., d]``;
+    ``peephole`` is that of its diagonal weights, in the shape in which they were given.
     """
 
     hidden: Tensor | None = None
@@ -24,20 +24,20 @@ class Direct(NamedTuple):
 
 
 class Cell(ABC):
-    """A dimension's transform, from its preactivations on. It has no parameters of its own.
+    """A dimension's transform, starting from its preactivations. A cell has no parameters.
 
-    A block multiplies ``H`` (Eq. 5) by the weights of a dimension and adds the bias. The cell turns the
-    result and the dimension's old vectors into its new ones. A cell is written once in plain autograd,
-    :meth:`forward`, which is its specification. The fast engine calls :meth:`forward_` and
-    :meth:`backward_`, which by default go through :meth:`forward`; a cell may override them to be
-    faster. All methods take any leading axes.
+    A block multiplies ``H`` (Eq. 5) by the weights of a dimension and adds the bias. The cell computes
+    the dimension's new vectors from the result and from its old vectors. :meth:`forward`, in plain
+    autograd, is its specification. The fast engine calls :meth:`forward_` and :meth:`backward_`, which
+    by default use :meth:`forward`; a cell may override them for speed. All methods accept any leading
+    axes.
 
     Attributes:
-        name: what it is called in messages, and by the compiled kernel.
+        name: the name in messages and for the compiled kernel.
         gates: the number of matrices ``[d, H]`` in a weight.
-        rows: the number of vectors ``[d]`` in the preactivations, and in a bias; ``gates`` unless
-            :meth:`expand` makes more of them.
-        has_memory: whether a memory vector travels beside the hidden vector.
+        rows: the number of vectors ``[d]`` in the preactivations, and in a bias. Default: ``gates``; a
+            cell whose :meth:`expand` adds rows overrides it.
+        has_memory: whether a memory vector travels with the hidden vector.
         reads_hidden: whether the new vectors depend on the dimension's old hidden vector directly, not
             only by way of ``H``.
         peepholes: the number of diagonal weights, vectors ``[d]`` that multiply a memory.
@@ -65,23 +65,25 @@ class Cell(ABC):
 
     @abstractmethod
     def forward(self, preactivation: Tensor, old: State, peephole: Tensor | None) -> State:
-        """The new vectors ``[..., d]``.
+        """Computes the new vectors, ``[..., d]``.
 
         Args:
             preactivation: ``[..., rows · d]``.
-            old: the dimension's old vectors, ``[..., d]``; no memory unless ``has_memory``.
+            old: the dimension's old vectors, ``[..., d]``; with a memory if ``has_memory``.
             peephole: ``[..., peepholes · d]``, or ``None`` if the cell has none.
         """
 
     def forward_(self, gates: Tensor, old: State, peephole: Tensor | None) -> State:
-        """The same as :meth:`forward`; may replace ``gates`` by what :meth:`backward_` needs."""
-        return self.forward(gates.clone(), old, peephole)  # It may work in place.
+        """Like :meth:`forward`; may overwrite ``gates`` with what :meth:`backward_` needs."""
+        return self.forward(gates.clone(), old, peephole)  # A copy, because it may work in place.
 
-    def backward_(self, gates: Tensor, old: State, grad: State, peephole: Tensor | None) -> Direct:
+    def backward_(
+        self, gates: Tensor, old: State, grad: State, peephole: Tensor | None
+    ) -> CellGradients:
         """The backward of :meth:`forward_`.
 
-        Takes ``gates`` as :meth:`forward_` left them and leaves the gradients of the preactivations in
-        their place.
+        Reads ``gates`` as :meth:`forward_` left them, and overwrites them with the gradients of the
+        preactivations.
 
         Args:
             gates: ``[..., rows · d]``.
@@ -92,41 +94,45 @@ class Cell(ABC):
         h, m = old
         inputs = [t.detach().requires_grad_() for t in (gates, h, m, peephole) if t is not None]
         with torch.enable_grad():
-            given = iter(inputs)
-            x, own = next(given), State(next(given), None if m is None else next(given))
-            new = self.forward(x.clone(), own, next(given, None))
+            leaves = iter(inputs)
+            x, old = next(leaves), State(next(leaves), None if m is None else next(leaves))
+            new = self.forward(x.clone(), old, next(leaves, None))
         pairs = [(y, g) for y, g in zip(new, grad, strict=True) if y is not None and y.requires_grad]
-        if not pairs:  # It depends on nothing that it was given.
+        if not pairs:  # It is constant.
             gates.zero_()
-            return Direct(*(None if t is None else torch.zeros_like(t) for t in (h, m, peephole)))
+            return CellGradients(
+                *(None if t is None else torch.zeros_like(t) for t in (h, m, peephole))
+            )
         outputs, grads = zip(*pairs, strict=True)
-        found = iter(torch.autograd.grad(outputs, inputs, grads, materialize_grads=True))
-        gates.copy_(next(found))
-        return Direct(next(found), *(None if t is None else next(found) for t in (m, peephole)))
+        results = iter(torch.autograd.grad(outputs, inputs, grads, materialize_grads=True))
+        gates.copy_(next(results))
+        return CellGradients(
+            next(results), *(None if t is None else next(results) for t in (m, peephole))
+        )
 
-    def expand(self, weight: Tensor, own: slice) -> Tensor:
+    def expand(self, weight: Tensor, own_columns: slice) -> Tensor:
         """The matrix that ``H`` is multiplied by, ``[..., rows · d, H]``.
 
         Args:
             weight: ``[..., gates · d, H]``.
-            own: the columns of the dimension's own hidden vector in ``H``.
+            own_columns: the columns of the dimension's own hidden vector in ``H``.
         """
         return weight
 
     def reset_bias_(self, bias: Tensor, forget_bias: float) -> None:
-        """Sets a bias ``[..., rows · d]`` to what it starts from."""
+        """Sets a bias ``[..., rows · d]`` to its initial value."""
         bias.zero_()
 
-    def keep(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
-        """What :meth:`forward_` left, in a form that loses little in ``dtype``, of low precision."""
+    def encode_gates(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
+        """Encodes what :meth:`forward_` left so that a low-precision ``dtype`` loses little of it."""
         return gates
 
-    def recall(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
-        """What :meth:`keep` was given, from what ``dtype`` kept of it."""
-        return kept
+    def decode_gates(self, encoded: Tensor, dtype: torch.dtype) -> Tensor:
+        """The inverse of :meth:`encode_gates`, up to the precision of ``dtype``."""
+        return encoded
 
     def __eq__(self, other: object) -> bool:
-        """Equal cells compute the same: a copy is as good as what it was made from."""
+        """Equal cells compute the same, so a copy of a cell equals it."""
         return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:

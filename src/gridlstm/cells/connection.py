@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gridlstm.cells.base import Cell, Direct
+from gridlstm.cells.base import Cell, CellGradients
 from gridlstm.state import State
 
 __all__ = ["CONNECTIONS", "Connection", "Transfer"]
@@ -19,8 +19,8 @@ class Connection(Cell):
 
     Args:
         transfer: the function α.
-        name: what it is called.
-        slope: its backward, ``(preactivation, grad of α) -> grad``; autograd's by default.
+        name: the name in messages.
+        slope: its backward, ``(preactivation, grad of α) -> grad``. Default: autograd.
     """
 
     def __init__(
@@ -37,12 +37,14 @@ class Connection(Cell):
         """Eq. 8."""
         return State(self.transfer(preactivation))
 
-    def backward_(self, gates: Tensor, old: State, grad: State, peephole: Tensor | None) -> Direct:
-        """The gradient of α, from the preactivations that :meth:`forward_` leaves as they are."""
+    def backward_(
+        self, gates: Tensor, old: State, grad: State, peephole: Tensor | None
+    ) -> CellGradients:
+        """The backward of α, from the preactivations, which :meth:`forward_` does not change."""
         if self.slope is None:
             return super().backward_(gates, old, grad, peephole)
         gates.copy_(self.slope(gates, grad.hidden))
-        return Direct()
+        return CellGradients()
 
     def __repr__(self) -> str:
         return f"Connection({getattr(self.transfer, '__name__', self.transfer)})"
@@ -72,4 +74,4 @@ CONNECTIONS = {
         Connection(torch.relu, "relu", _relu_slope),
     )
 }
-"""Those that are known by name."""
+"""Connections by name."""

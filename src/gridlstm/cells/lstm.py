@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gridlstm.cells.base import Cell, Direct
-from gridlstm.cells.low import keep_sigmoid, keep_tanh, recall_sigmoid, recall_tanh
+from gridlstm.cells.base import Cell, CellGradients
+from gridlstm.cells.low_precision import decode_sigmoid, decode_tanh, encode_sigmoid, encode_tanh
 from gridlstm.state import State
 
 __all__ = ["GATES", "LSTM", "Output", "PeepholeLSTM", "read_memory"]
@@ -20,13 +20,13 @@ Output = Literal["paper", "standard"]
 """``"paper"``: ``h' = tanh(g_o ⊙ m')`` (Eq. 1). ``"standard"``: ``h' = g_o ⊙ tanh(m')``."""
 
 GATES = ("u", "f", "o", "c")
-"""The order of the gates among the rows of a weight matrix; the first three are sigmoid."""
+"""The order of the gates in the rows of a weight matrix. The first three are sigmoid."""
 
 
 def read_memory(
     g_o: Float[Tensor, "*rows d"], m: Float[Tensor, "*rows d"], output: Output
 ) -> Float[Tensor, "*rows d"]:
-    """What the output gate lets out of a memory: the hidden vector."""
+    """The hidden vector that the output gate reads from a memory."""
     return torch.tanh(g_o * m) if output == "paper" else g_o * torch.tanh(m)
 
 
@@ -38,7 +38,7 @@ class LSTM(Cell):
         h' &= \tanh(g_o ⊙ m')
 
     Args:
-        output: how the memory is read, as Eq. 1 does or as ``torch.nn.LSTM`` does.
+        output: how the memory is read: ``"paper"`` as in Eq. 1, ``"standard"`` as in ``torch.nn.LSTM``.
     """
 
     name = "lstm"
@@ -51,7 +51,7 @@ class LSTM(Cell):
     def forward(
         self, preactivation: Float[Tensor, "*rows gates"], old: State, peephole: Tensor | None
     ) -> State:
-        """Eq. 1 from ``W H`` on."""
+        """Eq. 1, starting from ``W H``."""
         assert old.memory is not None, "an LSTM has a memory"
         g_u, g_f, g_o, g_c = preactivation.chunk(4, -1)
         if peephole is not None:
@@ -65,7 +65,7 @@ class LSTM(Cell):
     def forward_(
         self, gates: Float[Tensor, "*rows gates"], old: State, peephole: Tensor | None
     ) -> State:
-        """The same; leaves the activated gates in place of their preactivations."""
+        """Like :meth:`forward`; overwrites the preactivations with the activated gates."""
         assert old.memory is not None, "an LSTM has a memory"
         g_u, g_f, g_o, g_c = gates.chunk(4, -1)
         if peephole is not None:
@@ -84,7 +84,7 @@ class LSTM(Cell):
         old: State,
         grad: State,
         peephole: Tensor | None,
-    ) -> Direct:
+    ) -> CellGradients:
         """The backward of :meth:`forward_`, one line per gate; the new vectors are recomputed."""
         m, (grad_h, grad_m) = old.memory, grad
         assert m is not None, "an LSTM has a memory"
@@ -111,27 +111,27 @@ class LSTM(Cell):
         if peephole is not None:
             grad_old_m = grad_old_m + grad_u * p_u + grad_f * p_f
             grad_peephole = torch.cat((grad_u * m, grad_f * m, grad_o * new_m), -1)
-        for gate, found in zip((g_u, g_f, g_o, g_c), (grad_u, grad_f, grad_o, grad_c), strict=True):
-            gate.copy_(found)
-        return Direct(memory=grad_old_m, peephole=grad_peephole)
+        for gate, value in zip((g_u, g_f, g_o, g_c), (grad_u, grad_f, grad_o, grad_c), strict=True):
+            gate.copy_(value)
+        return CellGradients(memory=grad_old_m, peephole=grad_peephole)
 
     def reset_bias_(self, bias: Tensor, forget_bias: float) -> None:
-        """Zero, but for the forget gate."""
+        """Zero, except for the forget gate."""
         bias.zero_()
         bias.chunk(4, -1)[1].fill_(forget_bias)
 
-    def keep(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
-        """Sigmoid gates and content gates, each in the form that suits it."""
+    def encode_gates(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
+        """Encodes the sigmoid gates and the content gate."""
         g, c = self._split(gates)
-        return torch.cat((keep_sigmoid(g, dtype), keep_tanh(c, dtype)), -1)
+        return torch.cat((encode_sigmoid(g, dtype), encode_tanh(c, dtype)), -1)
 
-    def recall(self, kept: Tensor, dtype: torch.dtype) -> Tensor:
-        """The gates that :meth:`keep` was given."""
-        g, c = self._split(kept)
-        return torch.cat((recall_sigmoid(g), recall_tanh(c, dtype)), -1)
+    def decode_gates(self, encoded: Tensor, dtype: torch.dtype) -> Tensor:
+        """The inverse of :meth:`encode_gates`."""
+        g, c = self._split(encoded)
+        return torch.cat((decode_sigmoid(g), decode_tanh(c, dtype)), -1)
 
     def _split(self, gates: Tensor) -> tuple[Tensor, Tensor]:
-        """The sigmoid gates and the content gates."""
+        """The sigmoid gates and the content gate."""
         d = gates.shape[-1] // 4
         return gates[..., : 3 * d], gates[..., 3 * d :]
 
@@ -140,10 +140,10 @@ class LSTM(Cell):
 
 
 class PeepholeLSTM(LSTM):
-    r"""An LSTM whose gates see the memory (Gers and Schmidhuber, 2000).
+    r"""An LSTM whose gates read the memory (Gers and Schmidhuber, 2000).
 
-    Diagonal weights ``p_u`` and ``p_f`` add the old memory to the update and forget gates, ``p_o`` the
-    new memory to the output gate:
+    Diagonal weights ``p_u`` and ``p_f`` connect the old memory to the update and forget gates, ``p_o``
+    the new memory to the output gate:
 
     .. math:: g_u = σ(W_u H + p_u ⊙ m) \qquad g_f = σ(W_f H + p_f ⊙ m) \qquad g_o = σ(W_o H + p_o ⊙ m')
     """

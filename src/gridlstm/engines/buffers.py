@@ -1,4 +1,4 @@
-"""The buffers that the steps of a call work on: one row for each block of a step and each sample."""
+"""The buffers that the steps of a call work on: one row per block and sample."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,17 +11,18 @@ from gridlstm.block import Block, Dropout
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import Plan
 
-__all__ = ["Buffers", "Call", "Gradients", "Keep", "Rows", "make_buffers", "make_gradients"]
+__all__ = ["Buffers", "Call", "Gradients", "Rows", "Span", "make_buffers", "make_gradients"]
 
-Keep = Literal["all", "part", "two", "one"]
+Span = Literal["all_steps", "part", "two_steps", "one_step"]
+"""The steps whose rows a buffer holds at the same time."""
 
 PARTS = 16
-"""Into how many parts a grid is cut where only a part of the gates is kept."""
+"""The number of parts into which the steps are divided for the span ``"part"``."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """What a call computes. Mask and dropout are in the order of the plan.
+    """What a call computes. Blocks are in the order of the plan.
 
     Attributes:
         block: what each block computes.
@@ -31,7 +32,7 @@ class Call:
         peepholes: for each phase, the diagonal weights ``[sets, P]``, or ``None``.
         mask: which blocks are real, ``[blocks, batch]``, or ``None``.
         dropout: what is kept, ``[phases, blocks, batch, H]``, or ``None``.
-        product: the type of the operands and results of matrix products; states keep their own.
+        product: the dtype of the operands and results of matrix products; states keep their own.
     """
 
     block: Block
@@ -46,27 +47,27 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows ``[blocks, batch, columns]``, found by the step they belong to.
+    """Rows ``[blocks, batch, columns]``, addressed by the step they belong to.
 
-    ``keep="all"`` has rows for every block; ``"part"`` for the steps of one part of the grid at a
-    time; ``"two"`` for a step and its neighbour, in turn; ``"one"`` for one step at a time.
+    ``span="all_steps"`` has rows for every block, ``"part"`` for the steps of one part of the grid at a
+    time, ``"two_steps"`` for a step and its neighbour, ``"one_step"`` for one step at a time.
     """
 
     data: Tensor
-    keep: Keep
+    span: Span
     plan: Plan
 
     def first(self, s: int) -> int:
         """The number of the first row of step ``s``."""
-        if self.keep == "two":
+        if self.span == "two_steps":
             return s % 2 * self.plan.widest
         return self.plan.steps[s].start - self.plan.steps[self.part(s).start].start
 
     def part(self, s: int) -> range:
-        """The steps whose rows are there at the same time as those of step ``s``."""
-        if self.keep == "all":
+        """The steps whose rows are held at the same time as those of step ``s``."""
+        if self.span == "all_steps":
             return range(len(self.plan.steps))
-        if self.keep == "part":
+        if self.span == "part":
             return self.plan.part(s, PARTS)
         return range(s, s + 1)
 
@@ -75,21 +76,21 @@ class Rows:
         return self.of(range(s, s + 1))
 
     def of(self, steps: range) -> Tensor:
-        """The rows of successive steps, which are there at the same time."""
+        """The rows of successive steps of the same part."""
         first = self.first(steps[0])
         return self.data[first : first + self.plan.count(steps)]
 
 
 @dataclass(frozen=True)
 class Buffers:
-    """What the forward pass works on, and leaves for the backward pass.
+    """The buffers of the forward pass, which leaves them for the backward pass.
 
     Attributes:
         hidden: the incoming hidden vectors, ``H`` columns.
         memory: the incoming memory vectors, ``M`` columns.
-        inputs: for each phase, what it multiplies by its weights: the hidden vectors it reads, after
-            dropout, ``H`` columns. The first may be ``hidden`` itself.
-        gates: for each phase its gates, activated (of a non-LSTM transform, the preactivations),
+        inputs: for each phase, the hidden vectors it reads, after dropout, ``H`` columns. The first may
+            be ``hidden`` itself.
+        gates: for each phase, its activated gates (for a non-LSTM transform, the preactivations),
             ``G`` columns. The backward pass overwrites them with gradients of preactivations.
     """
 
@@ -101,13 +102,13 @@ class Buffers:
 
 @dataclass(frozen=True)
 class Gradients:
-    """What the backward pass works on.
+    """The buffers of the backward pass.
 
     Attributes:
         hidden: the gradients of the incoming hidden vectors.
         memory: the gradients of the incoming memory vectors.
         inputs: for each phase, the gradients of what it read. The first may be ``hidden`` itself.
-        peepholes: for each phase, the gradient of the diagonal weights so far, ``[sets, P]``; or
+        peepholes: for each phase, the gradient of the diagonal weights so far, ``[sets, P]``, or
             ``None``.
     """
 
@@ -118,12 +119,12 @@ class Gradients:
 
 
 def make_buffers(
-    call: Call, like: Tensor, workspace: Workspace, *, states: Keep, gates: Keep
+    call: Call, like: Tensor, workspace: Workspace, *, states: Span, gates: Span
 ) -> Buffers:
     """Takes the buffers of a call from a workspace, uninitialised."""
 
-    def rows(keep: Keep, columns: int, dtype: torch.dtype) -> Rows:
-        return _rows(call, like, workspace, keep, columns, dtype)
+    def rows(span: Span, columns: int, dtype: torch.dtype) -> Rows:
+        return _rows(call, like, workspace, span, columns, dtype)
 
     H = call.block.hidden_size
     hidden = rows(states, H, like.dtype)
@@ -140,32 +141,32 @@ def make_buffers(
 
 
 def make_gradients(call: Call, like: Tensor, workspace: Workspace) -> Gradients:
-    """Takes the buffers of a backward pass from a workspace, uninitialised but for sums."""
+    """Takes the buffers of a backward pass from a workspace, uninitialised except for sums."""
 
-    def rows(keep: Keep, columns: int, dtype: torch.dtype) -> Rows:
-        return _rows(call, like, workspace, keep, columns, dtype)
+    def rows(span: Span, columns: int, dtype: torch.dtype) -> Rows:
+        return _rows(call, like, workspace, span, columns, dtype)
 
     H, phases = call.block.hidden_size, len(call.block.phases)
-    hidden = rows("two", H, like.dtype)
+    hidden = rows("two_steps", H, like.dtype)
     direct = any(transform.cell.reads_hidden for transform in call.block.transforms)
     plain = call.dropout is None and call.product == like.dtype and phases == 1 and not direct
     return Gradients(
         hidden=hidden,
-        memory=rows("two", call.block.memory_size, like.dtype),
-        inputs=[hidden if plain else rows("one", H, call.product) for _ in range(phases)],
+        memory=rows("two_steps", call.block.memory_size, like.dtype),
+        inputs=[hidden if plain else rows("one_step", H, call.product) for _ in range(phases)],
         peepholes=[None if p is None else torch.zeros_like(p) for p in call.peepholes],
     )
 
 
 def _rows(
-    call: Call, like: Tensor, workspace: Workspace, keep: Keep, columns: int, dtype: torch.dtype
+    call: Call, like: Tensor, workspace: Workspace, span: Span, columns: int, dtype: torch.dtype
 ) -> Rows:
     plan = call.plan
     count = plan.widest
-    if keep == "all":
+    if span == "all_steps":
         count = plan.blocks
-    elif keep == "part":
+    elif span == "part":
         count = max(plan.count(plan.part(s, PARTS)) for s in range(len(plan.steps)))
-    elif keep == "two":
+    elif span == "two_steps":
         count = 2 * plan.widest
-    return Rows(workspace.take((count, call.batch, columns), like, dtype), keep, plan)
+    return Rows(workspace.take((count, call.batch, columns), like, dtype), span, plan)

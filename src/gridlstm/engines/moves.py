@@ -15,17 +15,17 @@ __all__ = ["Move", "Moves", "copy", "make_moves"]
 
 Places = slice | Tensor
 Numbered = tuple[slice | int, slice | int]
-"""A move before its indices are tensors: an index by its number."""
+"""A move before its indices are tensors: indices are given by their number in a list."""
 
 
 class Move(NamedTuple):
-    """Vectors that go from some places of one tensor to some places of another."""
+    """A copy of vectors from some places of one tensor to some places of another."""
 
     source: Places
     target: Places
 
     def back(self) -> "Move":
-        """The same way in the other direction, as gradients go it."""
+        """The move in the opposite direction, for gradients."""
         return Move(self.target, self.source)
 
 
@@ -45,26 +45,26 @@ class Moves(NamedTuple):
 def make_moves(plan: Plan, device: torch.device) -> list[Moves]:
     """The moves of every step of a plan, with indices on ``device``.
 
-    The tensors are made anew for each call: one that was made among fake tensors, or while a graph
-    was being recorded, must not be met by a later call.
+    The tensors are created for each call: one created under a fake tensor mode, or while a graph was
+    being recorded, must not be used by a later call.
     """
     steps, numbers, lengths = _number_moves(plan)
     indices = torch.from_numpy(numbers).to(device).split(lengths)
 
-    def place(found: slice | int) -> Places:
-        return found if isinstance(found, slice) else indices[found]
+    def place(numbered: slice | int) -> Places:
+        return numbered if isinstance(numbered, slice) else indices[numbered]
 
-    def move(way: Numbered | None) -> Move | None:
-        return None if way is None else Move(place(way[0]), place(way[1]))
+    def make(numbered: Numbered | None) -> Move | None:
+        return None if numbered is None else Move(place(numbered[0]), place(numbered[1]))
 
-    return [Moves(*(tuple(map(move, ways)) for ways in step)) for step in steps]
+    return [Moves(*(tuple(map(make, moves)) for moves in step)) for step in steps]
 
 
 @lru_cache(maxsize=256)
 def _number_moves(
     plan: Plan,
 ) -> tuple[list[list[list[Numbered | None]]], NDArray[np.int64], list[int]]:
-    """The moves of every step as in :class:`Moves`; all their indices in one array; the lengths."""
+    """The moves of every step as in :class:`Moves`, all their indices in one array, and the lengths."""
     indices: list[NDArray[np.int64]] = []
 
     def place(numbers: NDArray[np.int64]) -> slice | int:
@@ -94,9 +94,9 @@ def _number_moves(
     return steps, np.concatenate([np.empty(0, np.int64), *indices]), [len(i) for i in indices]
 
 
-def copy(way: Move | None, source: State, target: State) -> None:
-    """Copies vectors along a way, if there is one; those that the source lacks are left out."""
-    if way is not None:
+def copy(move: Move | None, source: State, target: State) -> None:
+    """Carries out a move, if there is one, for the vectors that both states have."""
+    if move is not None:
         for vectors, places in zip(source, target, strict=True):
             if vectors is not None and places is not None:
-                places[way.target] = vectors[way.source]
+                places[move.target] = vectors[move.source]

@@ -1,4 +1,4 @@
-"""The matrix products of a step, and of all steps: what the engine's time should be spent on."""
+"""The matrix products of a step, and of all steps: where the engine should spend its time."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gridlstm.block import Weights
+from gridlstm.block import PhaseWeights
 from gridlstm.engines.buffers import Buffers
-from gridlstm.engines.tracing import is_recorded
+from gridlstm.engines.recording import is_recorded
 from gridlstm.engines.workspace import pitch
 from gridlstm.geometry import Step
 
@@ -20,13 +20,13 @@ def pack(weight: Tensor, rows: int) -> Tensor:
     """``W^T`` for each set, ``[sets, H, gates]``, laid out for products with ``rows`` rows in all.
 
     A product is a few percent faster if no operand is transposed. The copy takes as long as the
-    product of some 300 rows, so it has to serve many. A recorded graph is to serve any number.
+    product of about 300 rows, so it pays only for many. A recorded graph must work for any number.
     """
     return weight.mT.contiguous() if not is_recorded() and rows > 8192 else weight.mT
 
 
 def multiply(x: Tensor, matrix: Tensor, step: Step, out: Tensor) -> None:
-    """``out = x A`` for ``x`` ``[n, batch, columns]``, each block with its own set's A."""
+    """``out = x A`` for ``x`` ``[n, batch, columns]``, with the matrix A of each block's weight set."""
     groups = step.groups
     first, last = groups[0][0], groups[-1][0]
     if len(groups) == 1:
@@ -44,19 +44,19 @@ def multiply(x: Tensor, matrix: Tensor, step: Step, out: Tensor) -> None:
 class GradWeights:
     """Collects the gradients of the weights from those of the preactivations.
 
-    One product for all steps whose gates the buffers keep at the same time: for the whole grid, or
-    for each of its parts.
+    One product covers all steps whose gates the buffers hold at the same time: the whole grid, or one
+    of its parts.
     """
 
-    def __init__(self, weights: Sequence[Weights], buffers: Buffers) -> None:
+    def __init__(self, weights: Sequence[PhaseWeights], buffers: Buffers) -> None:
         self._buffers = buffers
         self._sums = [
-            Weights(_zeros(own.weight), None if own.bias is None else torch.zeros_like(own.bias))
-            for own in weights
+            PhaseWeights(_zeros(w.weight), None if w.bias is None else torch.zeros_like(w.bias))
+            for w in weights
         ]
 
     def add(self, s: int) -> None:
-        """Takes in step ``s``; steps come from the last to the first."""
+        """Adds step ``s``; steps come from the last to the first."""
         steps = self._buffers.gates[0].part(s)
         if s == steps[0]:
             for sums, gates, inputs in zip(
@@ -64,8 +64,8 @@ class GradWeights:
             ):
                 _add(sums, gates.of(steps), inputs.of(steps), gates.plan.by_set(steps))
 
-    def finish(self) -> list[Weights]:
-        """The gradients, one a phase."""
+    def finish(self) -> list[PhaseWeights]:
+        """The gradients, one per phase."""
         return self._sums
 
 
@@ -74,14 +74,15 @@ def _zeros(weight: Tensor) -> Tensor:
     return weight.new_zeros(*shape, pitch(columns))[..., :columns]
 
 
-def _add(sums: Weights, grad: Tensor, x: Tensor, by_set: Sequence[NDArray[np.int64]]) -> None:
-    """Adds what some blocks give, from their preactivations' gradients ``[blocks, batch, gates]``.
+def _add(sums: PhaseWeights, grad: Tensor, x: Tensor, by_set: Sequence[NDArray[np.int64]]) -> None:
+    """Adds the contribution of some blocks.
 
-    ``x`` is what these were made of, ``[blocks, batch, H]``.
+    ``grad`` holds the gradients of their preactivations, ``[blocks, batch, gates]``, and ``x`` the
+    inputs of the product, ``[blocks, batch, H]``.
     """
     for number, numbers in enumerate(by_set):
         rows, columns = grad, x
-        if len(by_set) > 1:  # The blocks of a set together.
+        if len(by_set) > 1:  # Gather the blocks of each set.
             blocks = torch.from_numpy(numbers).to(grad.device)
             rows, columns = grad[blocks], x[blocks]
         rows, columns = rows.flatten(0, 1), columns.flatten(0, 1)

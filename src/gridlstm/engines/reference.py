@@ -1,7 +1,7 @@
 """The specification: one block after the other, with ordinary autograd.
 
 Slow and plain. Every other engine equals this one, forward and every gradient. It is also the one
-that supports second derivatives.
+with second derivatives.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from gridlstm.block import Block, Dropout, Weights, apply_block
+from gridlstm.block import Block, Dropout, PhaseWeights, apply_block
 from gridlstm.geometry import Plan, face_number, position_number, set_number, travel
-from gridlstm.state import State, choose
+from gridlstm.state import State, where_real
 
 __all__ = ["run"]
 
@@ -21,30 +21,32 @@ __all__ = ["run"]
 def run(
     block: Block,
     plan: Plan,
-    weights: Sequence[Weights],
+    weights: Sequence[PhaseWeights],
     incoming: Sequence[State],
     *,
     mask: Bool[Tensor, "blocks batch"] | None = None,
     dropout: Dropout | None = None,
     trace: bool = False,
+    recompute: bool = False,
 ) -> tuple[list[State], list[State] | None]:
     """Runs a grid.
 
     Args:
         block: what each block computes.
         plan: the sizes and directions of the grid.
-        weights: one a phase.
+        weights: one per phase.
         incoming: for each dimension, the vectors on its faces, ``[faces, batch, d]``.
         mask: which blocks are real, in lexicographic order of their positions; the others hand
             their incoming vectors on unchanged.
         dropout: what the blocks drop of the hidden vectors they read.
         trace: also return the outgoing vectors of every block.
+        recompute: no effect here; autograd keeps what it needs.
 
     Returns:
-        For each dimension the vectors that leave through its faces, ``[faces, batch, d]``; with
-        ``trace``, for each dimension those of all blocks, ``[blocks, batch, d]``, else ``None``.
+        For each dimension the vectors that leave through its faces, ``[faces, batch, d]``. Then, for
+        each dimension, those of all blocks, ``[blocks, batch, d]``, or ``None`` without ``trace``.
     """
-    # travelling[i][face]: the vectors now on that face of dimension i; each block updates its own.
+    # travelling[i][face]: the vectors now on that face of dimension i. Each block replaces its own.
     travelling = [_unbind(side) for side in incoming]
     dtype = incoming[0].hidden.dtype
     blocks: list[list[State]] = [[] for _ in range(plan.blocks)]
@@ -53,20 +55,22 @@ def run(
         faces = [face_number(position, plan.sizes, i) for i in range(len(plan.sizes))]
         arriving = [side[face] for side, face in zip(travelling, faces, strict=True)]
         real = None if mask is None else mask[number].unsqueeze(-1)
-        chosen = set_number(position, plan.sizes, plan.untied)
+        weight_set = set_number(position, plan.sizes, plan.untied)
         leaving = apply_block(
             block,
-            [_at(own, chosen) for own in weights],
-            # Not even a NaN in what a masked block receives may reach the gradient of the weights.
-            arriving if real is None else [choose(real, s, s.map(torch.zeros_like)) for s in arriving],
+            [_at(phase, weight_set) for phase in weights],
+            # A NaN that a masked block receives must not reach the gradient of the weights.
+            arriving
+            if real is None
+            else [where_real(real, s, s.map(torch.zeros_like)) for s in arriving],
             None if dropout is None else dropout.kept[:, number].to(dtype) * dropout.scale,
         )
         if real is not None:
-            leaving = [choose(real, new, old) for new, old in zip(leaving, arriving, strict=True)]
+            leaving = [where_real(real, new, old) for new, old in zip(leaving, arriving, strict=True)]
         for side, face, state in zip(travelling, faces, leaving, strict=True):
             side[face] = state
         blocks[number] = leaving
-    # Zero, made of all that goes in: so what does not reach a result has a gradient, too, of zeros.
+    # A zero that depends on every input: so inputs that do not reach a result have a gradient of zeros.
     zero = sum(t.flatten()[:0].sum() for pair in (*weights, *incoming) for t in pair if t is not None)
     outgoing = [_stack(side, zero) for side in travelling]
     if not trace:
@@ -75,10 +79,10 @@ def run(
     return outgoing, [_stack(states, zero) for states in by_dimension]
 
 
-def _at(weights: Weights, chosen: int) -> Weights:
+def _at(weights: PhaseWeights, weight_set: int) -> PhaseWeights:
     """One set of the weights of a phase."""
-    vectors = (None if t is None else t[chosen] for t in weights[1:])
-    return Weights(weights.weight[chosen], *vectors)
+    vectors = (None if t is None else t[weight_set] for t in weights[1:])
+    return PhaseWeights(weights.weight[weight_set], *vectors)
 
 
 def _unbind(side: State) -> list[State]:

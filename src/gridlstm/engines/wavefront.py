@@ -1,10 +1,9 @@
 """The fast engine: all blocks of a step at once, with a hand-written backward.
 
 The blocks of a step need only the step before (see :mod:`gridlstm.geometry`), so one matrix product
-serves them all. Their incoming vectors lie side by side, and a step's outgoing vectors are written
-where the next step reads them. For the backward pass the gates are kept too; there they make room
-for the gradients of their preactivations, and one product over all blocks gives the gradient of the
-weights.
+computes them all. Their incoming vectors lie side by side, and a step's outgoing vectors are written
+where the next step reads them. The gates are kept for the backward pass, which overwrites them with
+the gradients of their preactivations; one product over all blocks gives the gradient of the weights.
 """
 
 from collections.abc import Sequence
@@ -17,13 +16,13 @@ from jaxtyping import Bool
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from gridlstm.block import Block, Dropout, Weights
+from gridlstm.block import Block, Dropout, PhaseWeights
 from gridlstm.checks import autocast_dtype
-from gridlstm.engines.buffers import Buffers, Call, Gradients, make_buffers, make_gradients
-from gridlstm.engines.native import NativePointwise, reasons_against
-from gridlstm.engines.pointwise import Pointwise, Rim
+from gridlstm.engines.backend import Backend, Boundary
+from gridlstm.engines.buffers import Buffers, Call, make_buffers, make_gradients
+from gridlstm.engines.dispatch import choose_backend
 from gridlstm.engines.products import GradWeights, multiply, pack
-from gridlstm.engines.tracing import check_recording, check_transforms, is_recorded
+from gridlstm.engines.recording import check_recording, check_transforms, is_recorded
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import Plan
 from gridlstm.state import State
@@ -34,7 +33,7 @@ __all__ = ["run"]
 def run(
     block: Block,
     plan: Plan,
-    weights: Sequence[Weights],
+    weights: Sequence[PhaseWeights],
     incoming: Sequence[State],
     *,
     mask: Bool[Tensor, "blocks batch"] | None = None,
@@ -45,11 +44,11 @@ def run(
     """Runs a grid; see :func:`gridlstm.engines.reference.run` for the other arguments.
 
     Args:
-        recompute: keep only the vectors between blocks for the backward pass and compute the gates
-            anew there: less memory, for more time.
+        recompute: keep only the vectors between blocks for the backward pass, which recomputes the
+            gates. Takes less memory and more time.
 
     Raises:
-        RuntimeError: within a transform of PyTorch that only the reference engine supports.
+        RuntimeError: inside a PyTorch transform that only the reference engine supports.
     """
     check_transforms()
     like = incoming[0].hidden
@@ -70,7 +69,7 @@ def run(
         tensors = _flatten([*weights, *incoming])
         if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
             raise RuntimeError(
-                'engine="wavefront" has no forward-mode derivatives: use engine="reference"'
+                'engine="wavefront" does not support forward-mode derivatives: use engine="reference"'
             )
         if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
             check_recording()
@@ -78,9 +77,9 @@ def run(
             states = _grouped(State, flat)
         else:
             workspace = Workspace()
-            buffers = make_buffers(call, like, workspace, states="two", gates="one")
-            if is_recorded():  # The graph is to have no gradients either, whoever runs it.
-                weights = _grouped(Weights, _detached(_flatten(weights)))
+            buffers = make_buffers(call, like, workspace, states="two_steps", gates="one_step")
+            if is_recorded():  # The recorded graph must not have gradients either.
+                weights = _grouped(PhaseWeights, _detached(_flatten(weights)))
                 incoming = _grouped(State, _detached(_flatten(incoming)))
             states = _forward(call, weights, incoming, buffers, trace)
     if not trace:
@@ -95,43 +94,45 @@ class _Wavefront(torch.autograd.Function):
         ctx: Any, call: Call, trace: bool, recompute: bool, *tensors: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         split = _weight_count(call)
-        weights, incoming = _grouped(Weights, tensors[:split]), _grouped(State, tensors[split:])
+        weights, incoming = _grouped(PhaseWeights, tensors[:split]), _grouped(State, tensors[split:])
         ctx.set_materialize_grads(False)
-        # The sides too: what a second derivative would depend on, and must not be changed in place.
+        # The sides too: a second derivative would depend on them, and they must not change in place.
         ctx.save_for_backward(*tensors)
         ctx.call, ctx.workspace, ctx.lock = call, Workspace(), Lock()
         ctx.buffers = make_buffers(
             call,
             incoming[0].hidden,
             ctx.workspace,
-            states="all",
-            gates="part" if recompute else "all",
+            states="all_steps",
+            gates="part" if recompute else "all_steps",
         )
-        ctx.spent = recompute
+        ctx.gates_lost = recompute
         return tuple(_flatten(_forward(call, weights, incoming, ctx.buffers, trace)))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         check_transforms(grads)
-        with ctx.lock:  # Threads may share a graph that is kept, and with it these buffers.
+        with ctx.lock:  # Threads may share a retained graph, and with it these buffers.
             saved = ctx.saved_tensors
-            weights = _grouped(Weights, saved[: _weight_count(ctx.call)])
-            # The gates are overwritten, also if this fails; should they be needed, they are made anew.
-            spent, ctx.spent = ctx.spent, True
+            weights = _grouped(PhaseWeights, saved[: _weight_count(ctx.call)])
+            # This overwrites the gates, even if it fails. A second backward pass recomputes them.
+            gates_lost, ctx.gates_lost = ctx.gates_lost, True
             with torch.no_grad():
-                found = _backward(ctx.call, weights, ctx.buffers, _grouped(State, grads), spent)
+                gradients = _backward(
+                    ctx.call, weights, ctx.buffers, _grouped(State, grads), recompute=gates_lost
+                )
             if not _graph_is_kept():
-                # As saved tensors are: the next call can have them, though the graph may live on.
+                # Freed like saved tensors: the next call can use them, even if the graph lives on.
                 del ctx.buffers, ctx.workspace
-        flat = _flatten(found)
-        if torch.is_grad_enabled():  # Asked for with create_graph=True.
+        flat = _flatten(gradients)
+        if torch.is_grad_enabled():  # With create_graph=True.
             once = _OnlyOnce.apply(len(flat), *flat, *saved, *grads)  # type: ignore[no-untyped-call]
             flat = list(once)
         return None, None, None, *flat
 
 
 class _OnlyOnce(torch.autograd.Function):
-    """Hands gradients on, and refuses to be differentiated itself."""
+    """Passes gradients through, and raises an error if it is differentiated itself."""
 
     @staticmethod
     def forward(ctx: Any, count: int, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -140,55 +141,67 @@ class _OnlyOnce(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
         raise RuntimeError(
-            'engine="wavefront" has no second derivatives: build the grid with engine="reference"'
+            'engine="wavefront" does not support second derivatives: build the grid with '
+            'engine="reference"'
         )
 
 
 def _graph_is_kept() -> bool:
-    """Whether this backward pass was asked to retain the graph; assumed where PyTorch does not tell."""
+    """Whether this backward pass retains the graph; assumed where PyTorch has no way to ask."""
     ask = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
     return True if ask is None else bool(ask())
 
 
 def _forward(
     call: Call,
-    weights: Sequence[Weights],
+    weights: Sequence[PhaseWeights],
     incoming: Sequence[State],
     buffers: Buffers,
     trace: bool,
 ) -> list[State]:
-    """The outgoing sides ``[faces, batch, d]``; with ``trace``, then those of all blocks."""
+    """The outgoing sides, ``[faces, batch, d]``; with ``trace``, followed by those of all blocks."""
     outgoing = [_new_state(side, len(side.hidden)) for side in incoming]
     blocks = [_new_state(side, call.plan.blocks) for side in incoming] if trace else []
-    pointwise = _pointwise(call, buffers, None, Rim(incoming, outgoing, blocks))
+    choice = choose_backend(call.block, buffers.hidden.data, call.product)
+    backend = choice(call, buffers, None, Boundary(incoming, outgoing, blocks))
     packed = [pack(w.weight, call.plan.blocks * call.batch) for w in weights]
     for s in range(len(call.plan.steps)):
-        pointwise.enter(s)
-        _phases(call, packed, buffers, pointwise, s)
+        backend.enter(s)
+        _run_phases(call, packed, buffers, backend, s)
     return [*outgoing, *blocks]
 
 
-def _phases(
+def _run_phases(
     call: Call,
     packed: Sequence[Tensor],
     buffers: Buffers,
-    pointwise: Pointwise | NativePointwise,
+    backend: Backend,
     s: int,
     *,
     discard: bool = False,
 ) -> None:
-    """The phases of a step, forwards."""
+    """The forward pass of one step, phase by phase."""
     for p, matrix in enumerate(packed):
         if buffers.inputs[p] is not buffers.hidden:
-            pointwise.read(s, p)
+            backend.read(s, p)
         multiply(buffers.inputs[p].at(s), matrix, call.plan.steps[s], buffers.gates[p].at(s))
-        pointwise.forward(s, p, discard=discard)
+        backend.forward(s, p, discard=discard)
 
 
 def _backward(
-    call: Call, weights: Sequence[Weights], buffers: Buffers, grads: Sequence[State], spent: bool
-) -> list[Weights | State]:
-    """The gradients of the weights and of the incoming sides: the way of ``_forward``, back."""
+    call: Call,
+    weights: Sequence[PhaseWeights],
+    buffers: Buffers,
+    grads: Sequence[State],
+    *,
+    recompute: bool,
+) -> list[PhaseWeights | State]:
+    """The backward of ``_forward``: the gradients of the weights and of the incoming sides.
+
+    Args:
+        grads: the gradients of what ``_forward`` returned.
+        recompute: whether to recompute the gates, because the buffers do not have them.
+    """
     like, count = buffers.hidden.data, len(call.block.transforms)
     workspace = Workspace()
     gradients = make_gradients(call, like, workspace)
@@ -197,37 +210,31 @@ def _backward(
         for i, transform in enumerate(call.block.transforms)
         for shape in [(call.plan.faces(i), call.batch, call.block.width(i))]
     ]
-    pointwise = _pointwise(call, buffers, gradients, Rim(incoming, grads[:count], grads[count:]))
+    choice = choose_backend(call.block, like, call.product)
+    backend = choice(call, buffers, gradients, Boundary(incoming, grads[:count], grads[count:]))
     grad_weights = GradWeights(weights, buffers)
-    packed = [pack(w.weight, call.plan.blocks * call.batch) for w in weights] if spent else []
+    packed = [pack(w.weight, call.plan.blocks * call.batch) for w in weights] if recompute else []
     for s in reversed(range(len(call.plan.steps))):
-        if spent:
-            _phases(call, packed, buffers, pointwise, s, discard=True)
+        if recompute:
+            _run_phases(call, packed, buffers, backend, s, discard=True)
         for p in reversed(range(len(weights))):
-            pointwise.backward(s, p)
-            grad, read = buffers.gates[p].at(s), gradients.inputs[p].at(s)
-            multiply(grad, weights[p].weight, call.plan.steps[s], read)
-        pointwise.finish(s)
+            backend.backward(s, p)
+            grad, grad_input = buffers.gates[p].at(s), gradients.inputs[p].at(s)
+            multiply(grad, weights[p].weight, call.plan.steps[s], grad_input)
+        backend.finish(s)
         grad_weights.add(s)
     sums = zip(grad_weights.finish(), gradients.peepholes, strict=True)
-    return [*(own._replace(peephole=peephole) for own, peephole in sums), *incoming]
-
-
-def _pointwise(
-    call: Call, buffers: Buffers, gradients: Gradients | None, rim: Rim
-) -> Pointwise | NativePointwise:
-    against = reasons_against(call.block, buffers.hidden.data, call.product)
-    return (Pointwise if against else NativePointwise)(call, buffers, gradients, rim)
+    return [*(phase._replace(peephole=peephole) for phase, peephole in sums), *incoming]
 
 
 def _new_state(like: State, rows: int) -> State:
     return like.map(lambda t: t.new_empty(rows, *t.shape[1:]))
 
 
-Group = TypeVar("Group", State, Weights)
+Group = TypeVar("Group", State, PhaseWeights)
 
 
-def _flatten(groups: Sequence[State | Weights]) -> list[Tensor | None]:
+def _flatten(groups: Sequence[State | PhaseWeights]) -> list[Tensor | None]:
     return [tensor for group in groups for tensor in group]
 
 
@@ -237,7 +244,7 @@ def _grouped(kind: type[Group], tensors: Sequence[Any]) -> list[Group]:
 
 
 def _weight_count(call: Call) -> int:
-    return len(Weights._fields) * len(call.block.phases)
+    return len(PhaseWeights._fields) * len(call.block.phases)
 
 
 def _detached(tensors: Sequence[Tensor | None]) -> list[Tensor | None]:

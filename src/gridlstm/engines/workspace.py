@@ -1,4 +1,4 @@
-"""Buffers that outlive a call, so that the next call need not fault their pages in again."""
+"""Buffers that outlive a call, so that the next call does not page-fault them in again."""
 
 import os
 from collections import deque
@@ -10,20 +10,20 @@ from threading import Lock
 import torch
 from torch import Tensor, nn
 
-from gridlstm.engines.tracing import is_recorded
+from gridlstm.engines.recording import is_recorded
 
 __all__ = ["Workspace", "pitch"]
 
-# A buffer that this many requests have passed over is given back: the shapes have changed for good.
+# A buffer that this many requests in a row did not use is freed: shapes have changed for good.
 _PATIENCE = 100
 _requests = count()
 _lock = Lock()
-_free: list[tuple[int, Tensor]] = []  # When it was returned, and the buffer.
+_free: list[tuple[int, Tensor]] = []  # The request at which it was returned, and the buffer.
 _returned: deque[Tensor] = deque()
 
 
 def _start_anew() -> None:
-    """In a forked process: the thread that held the lock, perhaps amid its work, is not there."""
+    """In a forked child: the thread that held the lock, perhaps in the middle of its work, is gone."""
     global _lock
     _lock = Lock()
     _free.clear()
@@ -34,29 +34,31 @@ if hasattr(os, "register_at_fork"):
 
 
 def pitch(columns: int) -> int:
-    """From one row of a matrix to the next: ``columns``, rounded up.
+    """The distance between the rows of a matrix: ``columns``, rounded up to a multiple of 8.
 
-    A product takes up to 1.4 times as long if the rows of its result start at odd places.
+    A product takes up to 1.4 times as long if the rows of its result are not aligned.
     """
     return -(-columns // 8) * 8
 
 
 class Workspace:
-    """The buffers of one call. They are handed on to later calls when the workspace is dropped.
+    """The buffers of one call. Later calls reuse them once the workspace is garbage-collected.
 
-    Nothing that a caller of the library may keep can alias a buffer from here. Other devices than the
-    CPU have allocators that cache by themselves, so there the buffers are plain allocations; and so
-    they are for tensors of other kinds, such as those that only stand for one, and while operations
-    are recorded.
+    No tensor that is returned to the user aliases a buffer from here. Devices other than the CPU have
+    caching allocators, so there the buffers are plain allocations. The same holds for tensor
+    subclasses, such as fake tensors, and while operations are recorded.
     """
 
     def __init__(self) -> None:
         self._taken: list[Tensor] = []
 
     def take(self, shape: Sequence[int], like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """An uninitialised tensor on the device of ``like`` and, unless given, of its dtype.
+        """An uninitialised tensor on the device of ``like``, with rows a :func:`pitch` apart.
 
-        Its rows are a :func:`pitch` apart.
+        Args:
+            shape: the shape; its last axis is padded in memory.
+            like: a tensor on the device.
+            dtype: the dtype. Default: that of ``like``.
         """
         dtype = dtype or like.dtype
         columns, shape = shape[-1], (*shape[:-1], pitch(shape[-1]))
@@ -71,7 +73,7 @@ class Workspace:
         return flat[:length].view(*shape)[..., :columns]
 
     def __del__(self) -> None:
-        # May run at any time, also while this thread holds the lock: appending needs none.
+        # May run at any time, even while this thread holds the lock: appending needs no lock.
         _returned.extend(self._taken)
 
 

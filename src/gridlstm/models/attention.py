@@ -1,4 +1,4 @@
-"""An encoder–decoder with attention, which the Reencoder is compared with."""
+"""An encoder–decoder with attention, to compare with the Reencoder."""
 
 from typing import Any
 
@@ -18,35 +18,35 @@ __all__ = ["AttentionTranslator"]
 class AttentionTranslator(Translator):
     r"""A recurrent encoder–decoder with soft attention (Bahdanau, Cho and Bengio, 2015).
 
-    The encoder reads the source sentence in both directions; :math:`a_i` is what both say at word i.
-    For every target word the decoder, in state s, forms a mean of them and reads it beside the word
-    before:
+    The encoder reads the source sentence in both directions; :math:`a_i` are the outputs of both at
+    word i. For every target word the decoder, in state s, reads a weighted mean c of them together with
+    the previous word:
 
     .. math::
         e_i = v^\top \tanh(W s + U a_i)  \qquad  c = \sum_i \mathrm{softmax}(e)_i \, a_i
 
     Args:
-        source_words: the number of different words in source sentences.
-        target_words: the number of different words in target sentences, marks included.
+        source_words: the size of the source vocabulary.
+        target_words: the size of the target vocabulary, with the begin and end marks.
         hidden_size: the length of the hidden vectors of the decoder and of each direction of the
             encoder, and of v.
-        num_layers: layers of the decoder and of each direction of the encoder.
+        num_layers: the number of layers of the decoder and of each direction of the encoder.
         depth_gates: connect the memories of adjacent layers, as in DGLSTM (Yao et al., 2015).
-        embedding_size: the length of the vectors of words. Default: ``hidden_size``.
-        dropout: on vectors of words, between layers, and before the scores, in training mode.
-        forget_bias: what the bias of the forget gates starts from.
-        device: where the parameters live.
+        embedding_size: the length of the word vectors. Default: ``hidden_size``.
+        dropout: on word vectors, between layers, and before the scores, in training mode.
+        forget_bias: the initial bias of the forget gates.
+        device: the device of the parameters.
         dtype: the dtype of the parameters.
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if a size is not positive, dropout is no probability below 1, or there are to be
-            depth gates in a single layer.
+        ValueError: if a size is not positive, dropout is not at least 0 and below 1, or a single layer
+            has depth gates.
 
     Notes:
-        Cells are those of ``torch.nn.LSTM`` instead of gated recurrent units, and scores are read
-        through one layer of tanh instead of maxout. The decoder starts from what the backward encoder
-        says at the first word, with an empty memory.
+        Unlike in the paper, cells are those of ``torch.nn.LSTM`` instead of gated recurrent units, and
+        scores are read through one layer of tanh instead of maxout. The decoder starts from the output
+        of the backward encoder at the first word, with a memory of zeros.
 
     >>> net = AttentionTranslator(source_words=9, target_words=7, hidden_size=8)
     >>> net(torch.tensor([[3, 4, 5]]), torch.tensor([[1, 4]])).shape
@@ -97,7 +97,7 @@ class AttentionTranslator(Translator):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Initialises all weights."""
         for words in (self.source, self.target):
             nn.init.normal_(words.weight, std=words.embedding_dim**-0.5)
         for layers in (self.forwards, self.backwards, self.decoder):
@@ -108,49 +108,49 @@ class AttentionTranslator(Translator):
                 linear.bias.zero_()
 
     def score(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-        """Word after word; the scores of all at once."""
+        """Decodes word by word, and scores all words at once."""
         return self.scores(self._decode(source, target, lengths)[0])  # type: ignore[no-any-return]
 
     def map_alignment(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-        """The weights of attention: one map, and the weights of a target word sum up to 1."""
+        """The attention weights: one map, in which the weights of each target word sum to 1."""
         return self._decode(source, target, lengths)[1].unsqueeze(0)
 
     def begin(self, source: Tensor, lengths: Tensor) -> Progress:
-        """What there is to attend to and where, then the decoder's hidden and memory vectors."""
+        """The encoder's outputs, keys and padding, then the decoder's hidden and memory vectors."""
         words = self._drop(self.source(source))
         back = self.backwards(words, lengths, reverse=True)
-        said = torch.cat((self.forwards(words, lengths), back), -1)
-        beyond = torch.arange(source.shape[1], device=source.device) >= lengths.unsqueeze(-1)
+        encoded = torch.cat((self.forwards(words, lengths), back), -1)
+        padding = torch.arange(source.shape[1], device=source.device) >= lengths.unsqueeze(-1)
         hidden = self.initial(back[:, 0]).tanh().chunk(self.num_layers, -1)
         states = [vector for h in hidden for vector in (h, torch.zeros_like(h))]
-        return said, self.keys(said), beyond, *states
+        return encoded, self.keys(encoded), padding, *states
 
     def step(self, words: Tensor, progress: Progress) -> tuple[Tensor, Progress]:
-        """Attends, and reads a word."""
-        read, _, progress = self._step(self._drop(self.target(words)), progress)
-        return self.scores(read), progress
+        """Attends to the source, and reads one word."""
+        readout, _, progress = self._step(self._drop(self.target(words)), progress)
+        return self.scores(readout), progress
 
     def _decode(self, source: Tensor, target: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """What scores are made of, ``[batch, target, hidden]``, and weights."""
+        """The readouts, ``[batch, target, hidden]``, and the attention weights."""
         progress = self.begin(source, lengths)
-        reads, weights = [], []
+        readouts, weights = [], []
         for word in self._drop(self.target(target)).unbind(1):
-            read, weight, progress = self._step(word, progress)
-            reads.append(read)
+            readout, weight, progress = self._step(word, progress)
+            readouts.append(readout)
             weights.append(weight)
-        return torch.stack(reads, 1), torch.stack(weights, 1)
+        return torch.stack(readouts, 1), torch.stack(weights, 1)
 
     def _step(self, word: Tensor, progress: Progress) -> tuple[Tensor, Tensor, Progress]:
-        said, keys, beyond, *vectors = progress
+        encoded, keys, padding, *vectors = progress
         states = [State(h, m) for h, m in zip(vectors[::2], vectors[1::2], strict=True)]
         query = self.query(states[-1].hidden).unsqueeze(1)
         energy = self.energy((keys + query).tanh()).squeeze(-1)
-        weights = energy.masked_fill(beyond, float("-inf")).softmax(-1)
-        context = torch.bmm(weights.unsqueeze(1), said).squeeze(1)
+        weights = energy.masked_fill(padding, float("-inf")).softmax(-1)
+        context = torch.bmm(weights.unsqueeze(1), encoded).squeeze(1)
         states = self.decoder.step(torch.cat((word, context), -1), states)
-        read = self.readout(torch.cat((states[-1].hidden, context, word), -1)).tanh()
-        left = [vector for state in states for vector in state]
-        return self._drop(read), weights, (said, keys, beyond, *left)
+        readout = self.readout(torch.cat((states[-1].hidden, context, word), -1)).tanh()
+        vectors = [vector for state in states for vector in state]
+        return self._drop(readout), weights, (encoded, keys, padding, *vectors)
 
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training)

@@ -1,8 +1,8 @@
 """Weights from and to ``torch.nn.LSTM``: a Stacked LSTM is a Grid LSTM (section 3.3).
 
-With ``h' = g_o ⊙ tanh(m')``, depth as a priority identity dimension and ``V = [I 0]``, a grid hands
-the new hidden vector of time up unchanged. The time transform's weights are PyTorch's, side by side:
-``W = [W_hh W_ih]``, gates in another order.
+With ``h' = g_o ⊙ tanh(m')``, depth as a priority identity dimension and ``V = [I 0]``, a grid passes
+the new hidden vector of time up unchanged. The weights of the time transform are PyTorch's, side by
+side: ``W = [W_hh W_ih]``, with the gates in another order.
 """
 
 import torch
@@ -14,20 +14,20 @@ from gridlstm.models.sequence import SequenceGridLSTM
 __all__ = ["from_torch", "to_torch"]
 
 _TORCH_GATES = ("u", "f", "c", "o")
-"""PyTorch's order of the gates, which it calls i, f, g, o."""
+"""The order of the gates in PyTorch, where they are called i, f, g, o."""
 
 
 @torch.no_grad()
 def from_torch(lstm: nn.LSTM) -> SequenceGridLSTM:
-    """The Grid LSTM that computes what ``lstm`` computes.
+    """Converts a ``torch.nn.LSTM`` to a Grid LSTM that computes the same.
 
-    Its outputs, states and gradients agree with those of ``lstm`` to rounding. What makes it a
-    Stacked LSTM, ``V`` and the projection of the input, is frozen; all of it is if ``lstm`` is.
+    Its outputs, states and gradients agree with those of ``lstm`` up to rounding. ``V`` and the
+    projection of the input, which make it a Stacked LSTM, are frozen. If ``lstm`` is frozen, all
+    parameters are.
 
     Raises:
         TypeError: if ``lstm`` is not a ``torch.nn.LSTM``.
-        ValueError: if it has projections, two directions or dropout, for which a grid has no
-            counterpart.
+        ValueError: if it has projections, two directions or dropout, which a grid does not support.
 
     >>> lstm = nn.LSTM(5, 8, num_layers=2)
     >>> x = torch.randn(7, 3, 5)
@@ -76,14 +76,14 @@ def from_torch(lstm: nn.LSTM) -> SequenceGridLSTM:
 
 @torch.no_grad()
 def to_torch(net: SequenceGridLSTM) -> nn.LSTM:
-    """The ``torch.nn.LSTM`` that computes what ``net`` computes, if it is a Stacked LSTM.
+    """Converts a Grid LSTM that is a Stacked LSTM to a ``torch.nn.LSTM`` that computes the same.
 
     The projection of the input and ``V`` are linear, so they are multiplied into the weights that
-    read them; only at the top ``V`` has to be ``[I 0]``.
+    read them. Only ``V`` at the top has to be ``[I 0]``.
 
     Raises:
         TypeError: if ``net`` is not a :class:`SequenceGridLSTM`.
-        ValueError: if it is not a Stacked LSTM, and in what it differs.
+        ValueError: if it is not a Stacked LSTM; the message says why.
 
     >>> net = from_torch(nn.LSTM(5, 8, num_layers=2))
     >>> to_torch(net)
@@ -93,16 +93,16 @@ def to_torch(net: SequenceGridLSTM) -> nn.LSTM:
         raise TypeError(f"net: expected a SequenceGridLSTM, got {type(net).__name__}")
     grid, h = net.grid, net.hidden_size
     time, depth = grid.dims
-    for what, given, expected in (
+    for argument, value, expected in (
         ("depth", depth.transform, "identity"),
         ("priority", depth.priority, True),
         ("reverse", time.reverse, False),
         ("output", grid.output, "standard"),
         ("dropout", grid.dropout, 0),
     ):
-        if given != expected:
+        if value != expected:
             raise ValueError(
-                f"net: expected {what}={expected!r} for a Stacked LSTM, got {what}={given!r}"
+                f"net: expected {argument}={expected!r} for a Stacked LSTM, got {argument}={value!r}"
             )
     weight, bias = _by_layer(net, "time")
     V, V_bias = _by_layer(net, "depth")
@@ -123,7 +123,7 @@ def to_torch(net: SequenceGridLSTM) -> nn.LSTM:
         dtype=weight.dtype,
     )
     lstm.train(net.training)
-    # What each layer reads along depth, as an affine map of the input or of the layer below.
+    # What each layer reads along depth is an affine map of the input or of the layer below.
     first = net.projection.linear
     maps = [first.weight, *V[..., :h]]
     offsets = [V_bias.new_zeros(V.shape[1]) if first.bias is None else first.bias, *V_bias]
@@ -139,12 +139,12 @@ def to_torch(net: SequenceGridLSTM) -> nn.LSTM:
 
 
 def _by_layer(net: SequenceGridLSTM, name: str) -> tuple[Tensor, Tensor]:
-    """Weights ``[layers, rows, H]`` and biases ``[layers, rows]``, tied or not, zero where absent."""
+    """Weights ``[layers, rows, H]`` and biases ``[layers, rows]``, tied or not; zero without biases."""
     weight, bias = net.grid.weights_of(name)
     rows = weight.new_zeros(weight.shape[:-1]) if bias is None else bias
     return weight.expand(net.num_layers, -1, -1), rows.expand(net.num_layers, -1)
 
 
-def _reorder(rows: Tensor, given: tuple[str, ...], wanted: tuple[str, ...]) -> Tensor:
-    gates = dict(zip(given, rows.chunk(len(given)), strict=True))
-    return torch.cat([gates[gate] for gate in wanted])
+def _reorder(rows: Tensor, before: tuple[str, ...], after: tuple[str, ...]) -> Tensor:
+    gates = dict(zip(before, rows.chunk(len(before)), strict=True))
+    return torch.cat([gates[gate] for gate in after])

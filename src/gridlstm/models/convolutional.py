@@ -1,4 +1,4 @@
-"""A small convolutional network, of the kind that most results on MNIST were obtained with."""
+"""A small convolutional network, the usual kind of network for MNIST."""
 
 from functools import partial
 
@@ -13,22 +13,22 @@ __all__ = ["ConvolutionalNetwork"]
 
 
 class ConvolutionalNetwork(ImageNetwork):
-    """Layers of two 3 × 3 convolutions with ReLUs and a maximum over patches.
+    """Layers of two 3 × 3 convolutions with ReLUs, followed by max pooling.
 
     Args:
         image_size: height and width of an image, or one number for both.
-        hidden_size: channels of the first layer; each further one has twice as many.
+        hidden_size: the channels of the first layer. Each further layer has twice as many.
         num_layers: the number of layers.
-        patch_size: positions along each axis of which a layer keeps the maximum; its power with
-            ``num_layers`` divides height and width.
+        patch_size: the size of the pooling window; ``patch_size ** num_layers`` must divide height and
+            width.
         options: any further argument of :class:`ImageNetwork`, as for :class:`ImageGridLSTM`.
 
     Variables:
-        convolutions.K: the two convolutions of layer K and what follows each.
+        convolutions.K: layer K: two convolutions with ReLUs, and the pooling.
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if a number is not positive or the patches do not divide the image.
+        ValueError: if a number is not positive, or the patches do not divide the image.
 
     >>> import torch
     >>> net = ConvolutionalNetwork(28, 8, relu_size=16)
@@ -72,9 +72,9 @@ class ConvolutionalNetwork(ImageNetwork):
         )
 
     def sweep(self, images: Tensor) -> list[State]:
-        """What each layer keeps, ``[batch, rows, columns, channels]``."""
-        found = []
+        """The output of each layer, ``[batch, rows, columns, channels]``."""
+        maps = []
         for layer in self.convolutions:
             images = layer(images)
-            found.append(State(images.permute(0, 2, 3, 1)))
-        return found
+            maps.append(State(images.permute(0, 2, 3, 1)))
+        return maps

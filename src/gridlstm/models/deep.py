@@ -8,17 +8,17 @@ from typing_extensions import Unpack
 from gridlstm.checks import check_choice, check_options, check_positive, check_tensor
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
+from gridlstm.grid_options import GridOptions
 from gridlstm.models.projection import Projection, Readout, read, read_size
-from gridlstm.options import GridOptions
 
 __all__ = ["DeepGridLSTM"]
 
 
 class DeepGridLSTM(nn.Module):
-    """One-dimensional Grid LSTM: layers that hand on a memory beside their activations.
+    """One-dimensional Grid LSTM: layers that pass on a memory as well as their activations.
 
     The input is projected into the hidden and memory vectors that enter the first of ``num_layers``
-    blocks (section 1, and the appendix on parity). A feed-forward network in all but its cells.
+    blocks (section 1, and the appendix on parity). Apart from its cells it is a feed-forward network.
 
     Args:
         input_size: the length of an input vector.

@@ -1,4 +1,4 @@
-"""Layers of LSTM cells whose memories are connected by depth gates, or not."""
+"""LSTM layers whose memories may be connected by depth gates."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gridlstm.cells.lstm import GATES
-from gridlstm.state import State, choose
+from gridlstm.state import State, where_real
 
 __all__ = ["DepthGatedLSTM"]
 
 
-class _Layer(nn.Module):
+class _DepthGatedLayer(nn.Module):
     """One layer; ``gated`` if it reads the memory of a layer below it."""
 
     def __init__(
@@ -42,7 +42,7 @@ class _Layer(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Glorot-uniform matrices; biases 0 but for the forget gate's; no peepholes."""
+        """Glorot-uniform matrices; biases 0 except for the forget gate; peepholes 0."""
         for linear in (self.input, self.recurrent):
             for matrix in linear.weight.split(self.hidden_size):
                 nn.init.xavier_uniform_(matrix)
@@ -53,9 +53,9 @@ class _Layer(nn.Module):
             self.below.zero_()
 
     def step(self, projected: Tensor, state: State, below: Tensor | None) -> State:
-        """From ``W_x x + b``, the state before and the memory of the layer below: the new state."""
-        own = len(GATES) * self.hidden_size
-        gates, depth = projected[..., :own], projected[..., own:]
+        """The new state, from ``W_x x + b``, the old state and the memory of the layer below."""
+        rows = len(GATES) * self.hidden_size
+        gates, depth = projected[..., :rows], projected[..., rows:]
         m = state.memory
         assert m is not None, "an LSTM has a memory"
         g_u, g_f, g_o, g_c = (gates + self.recurrent(state.hidden)).chunk(len(GATES), -1)
@@ -67,27 +67,26 @@ class _Layer(nn.Module):
 
 
 class DepthGatedLSTM(nn.Module):
-    r"""Layers of LSTM, with a gate from each memory to that of the layer above (Yao et al., 2015).
+    r"""LSTM layers with a gate from each memory to that of the layer above (Yao et al., 2015).
 
     .. math::
         d_t &= \sigma(W_d x_t + w_c \odot m_{t-1} + w_l \odot m^{\mathrm{below}}_t + b_d) \\
         m_t &= g_f \odot m_{t-1} + g_u \odot g_c + d_t \odot m^{\mathrm{below}}_t
 
-    with x the hidden vectors of the layer below. Everything else is as in ``torch.nn.LSTM``, which it
-    equals without depth gates.
+    where x are the hidden vectors of the layer below. Everything else is as in ``torch.nn.LSTM``.
 
     Args:
         input_size: the length of an input vector.
         hidden_size: the length of the hidden and memory vectors.
         num_layers: the number of layers. The first has no memory below it and so no depth gate.
         gated: whether there are depth gates.
-        forget_bias: what the bias of the forget gates starts from.
+        forget_bias: the initial bias of the forget gates.
         dropout: on the hidden vectors between layers, in training mode.
-        device: where the parameters live.
+        device: the device of the parameters.
         dtype: the dtype of the parameters.
 
     Notes:
-        The other gates have no peepholes, unlike those of the paper that introduced depth gates.
+        Unlike in the paper that introduced depth gates, the other gates have no peepholes.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class DepthGatedLSTM(nn.Module):
         self.hidden_size = hidden_size
         self.dropout = dropout
         self.layers = nn.ModuleList(
-            _Layer(
+            _DepthGatedLayer(
                 hidden_size if layer else input_size,
                 hidden_size,
                 gated=gated and layer > 0,
@@ -118,17 +117,17 @@ class DepthGatedLSTM(nn.Module):
         )
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Initialises all weights."""
         for layer in self._layers():
             layer.reset_parameters()
 
     def forward(self, x: Tensor, lengths: Tensor, *, reverse: bool = False) -> Tensor:
-        """Runs over sentences, from zero.
+        """Runs over sentences, starting from zero.
 
         Args:
             x: ``[batch, time, input]``.
-            lengths: how many elements of each are real, ``[batch]``; beyond them the state stays.
-            reverse: from the last element to the first.
+            lengths: the lengths of the sentences, ``[batch]``; beyond them the state does not change.
+            reverse: run from the last element to the first.
 
         Returns:
             The hidden vectors of the last layer, ``[batch, time, hidden]``.
@@ -142,13 +141,13 @@ class DepthGatedLSTM(nn.Module):
             states: list[State | None] = [None] * x.shape[1]
             for t in order:
                 new = layer.step(projected[t], state, below[t])
-                state = states[t] = choose(real[t].unsqueeze(-1), new, state)
+                state = states[t] = where_real(real[t].unsqueeze(-1), new, state)
             x = torch.stack([s.hidden for s in states if s is not None], 1)
             below = [s.memory for s in states if s is not None]
         return x
 
     def step(self, x: Tensor, states: Sequence[State]) -> list[State]:
-        """One element, ``[batch, input]``, with the state of each layer; the new states."""
+        """The new states, from one element ``[batch, input]`` and the state of each layer."""
         new: list[State] = []
         below: Tensor | None = None
         for number, (layer, state) in enumerate(zip(self._layers(), states, strict=True)):
@@ -159,5 +158,5 @@ class DepthGatedLSTM(nn.Module):
     def _drop(self, x: Tensor, layer: int) -> Tensor:
         return F.dropout(x, self.dropout, self.training) if layer else x
 
-    def _layers(self) -> list[_Layer]:
-        return [layer for layer in self.layers if isinstance(layer, _Layer)]
+    def _layers(self) -> list[_DepthGatedLayer]:
+        return [layer for layer in self.layers if isinstance(layer, _DepthGatedLayer)]

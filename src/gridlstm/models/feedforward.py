@@ -1,15 +1,15 @@
-"""The fully connected feed-forward network that the appendix compares with the 1-LSTM."""
+"""The fully connected network that the appendix compares with the 1-LSTM."""
 
 import torch
 from torch import Tensor
 
 from gridlstm.cells import Transfer
-from gridlstm.models.layers import Layers
+from gridlstm.models.fully_connected import FullyConnected
 
 __all__ = ["FeedForward"]
 
 
-class FeedForward(Layers):
+class FeedForward(FullyConnected):
     r"""Hidden layers with a transfer function, tied or untied (appendix, parity).
 
     The input is projected to the width of the hidden layers; each of these computes
@@ -21,11 +21,11 @@ class FeedForward(Layers):
     Args:
         input_size: the length of an input vector.
         hidden_size: the number of units of each layer.
-        num_layers: the number of hidden layers, the projection not counted.
-        activation: the transfer function α, ``"tanh"``, ``"relu"`` or a callable that keeps shapes.
+        num_layers: the number of hidden layers, without the projection.
+        activation: the transfer function α: ``"tanh"``, ``"relu"`` or a callable that keeps shapes.
         tied: share one V and b among all layers.
         bias: add biases, to the projection too.
-        device: where the parameters live.
+        device: the device of the parameters.
         dtype: the dtype of the parameters.
 
     Variables:
@@ -39,11 +39,11 @@ class FeedForward(Layers):
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if a number is not positive or the activation unknown.
+        ValueError: if a number is not positive, or the activation is unknown.
 
     Notes:
-        Weights start Glorot-uniform, and with ``"relu"`` He-uniform, whose larger variance makes up
-        for the half of the signal that a ReLU drops. Biases start from 0.
+        Weights are initialised Glorot-uniform, or He-uniform with ``"relu"``, whose larger variance
+        compensates for the half of the signal that a ReLU drops. Biases start from 0.
 
     >>> net = FeedForward(30, 64, num_layers=5, tied=True)
     >>> net(torch.randn(15, 30)).shape

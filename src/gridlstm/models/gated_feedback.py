@@ -1,4 +1,4 @@
-"""The gated-feedback LSTM, whose layers read all layers at the step before.
+"""The gated-feedback LSTM, whose layers read all layers at the previous step.
 
 Letters: ``L`` layers, ``d`` the length of a vector, ``i`` the layer that is read, ``j`` the one that
 reads, ``g_u g_f g_o g_c`` the update, forget, output and content gates.
@@ -15,20 +15,20 @@ from typing_extensions import Never
 
 from gridlstm.cells.lstm import read_memory
 from gridlstm.checks import check_choice, check_forget_bias, check_options
-from gridlstm.models.recurrent import Recurrent
+from gridlstm.models.sequence_network import SequenceNetwork
 from gridlstm.state import State
 
 __all__ = ["GatedFeedbackLSTM"]
 
 Readout = Literal["top", "all"]
-"""Whose hidden vectors are the output."""
+"""The layers whose hidden vectors are the output."""
 
 
-class GatedFeedbackLSTM(Recurrent):
+class GatedFeedbackLSTM(SequenceNetwork):
     r"""LSTM layers with gated feedback between all of them (Chung, Gulcehre, Cho and Bengio, 2015).
 
-    The content gate of layer j reads each layer i at the step before through a global reset gate, one
-    number for each pair of layers:
+    The content gate of layer j reads each layer i at the previous step through a global reset gate,
+    one number per pair of layers:
 
     .. math::
         g^{i \to j} = \sigma(w^j \cdot h^{j-1}_t + u^{i \to j} \cdot [h^1_{t-1}; \dots; h^L_{t-1}])
@@ -45,17 +45,17 @@ class GatedFeedbackLSTM(Recurrent):
         num_layers: the number of layers.
         readout: the output is the hidden vector of the ``"top"`` layer, or those of ``"all"`` layers
             side by side.
-        bias: add biases to all gates but the reset gates.
-        forget_bias: what the bias of the forget gates starts from. The weights then start
+        bias: add biases to all gates except the reset gates.
+        forget_bias: the initial bias of the forget gates. The weights are then
             Glorot-uniform and the other biases from 0. ``None`` starts all parameters as
             ``torch.nn.LSTM`` does.
         batch_first: inputs and outputs are ``[batch, time, ...]``; states stay as they are.
-        device: where the parameters live.
+        device: the device of the parameters.
         dtype: the dtype of the parameters.
 
     Variables:
-        weight_input.j: what acts on the layer below or the input, ``[4 · d + 1, below]``: the gates in
-            the order ``u, f, o, c``, then w.
+        weight_input.j: the weights for the layer below or the input, ``[4 · d + 1, below]``: the gates
+            in the order ``u, f, o, c``, then w.
         weight_hidden: the U of the gates u, f and o, ``[L, 3 · d, d]``.
         weight_feedback: the U_c, ``[L (i), L (j), d, d]``.
         weight_reset: the u, ``[L (j), L (i), L · d]``.
@@ -66,11 +66,11 @@ class GatedFeedbackLSTM(Recurrent):
 
     Raises:
         TypeError: if an argument is unknown or of the wrong type.
-        ValueError: if a size is not positive, a forget bias is given without ``bias``, or the readout
+        ValueError: if a size is not positive, ``forget_bias`` is given without ``bias``, or the readout
             is unknown.
 
     Notes:
-        One layer is not quite a standard LSTM: its content gate is fed back through a reset gate too.
+        One layer is not a standard LSTM: its content gate reads the layer itself through a reset gate.
 
     >>> net = GatedFeedbackLSTM(5, 8, num_layers=3, readout="all")
     >>> net(torch.randn(7, 2, 5))[0].shape
@@ -111,7 +111,7 @@ class GatedFeedbackLSTM(Recurrent):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draws the weights anew and sets the biases back."""
+        """Initialises the weights and resets the biases."""
         L, d = self.num_layers, self.hidden_size
         if self.forget_bias is None or self.bias is None:
             for parameter in self.parameters():
@@ -119,7 +119,7 @@ class GatedFeedbackLSTM(Recurrent):
             return
         for j, weight in enumerate(self.weight_input):
             gates, content = weight.split([3 * d, d + 1])
-            # Glorot's fan-in is the length of all that is read.
+            # Glorot's fan-in is the length of everything that is read.
             for read, weights in (
                 (d, (gates, self.weight_hidden[j])),
                 (L * d, (content, self.weight_feedback[:, j], self.weight_reset[j])),
@@ -130,7 +130,7 @@ class GatedFeedbackLSTM(Recurrent):
         self.bias.zero_()[:, d : 2 * d] = self.forget_bias
 
     def run(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """Step by step: what acts on the step before is one batched product for all layers."""
+        """Runs step by step. All products with the previous step are one batched product."""
         L, d = self.num_layers, self.hidden_size
         # By the layer that is read, and side by side: [L (i), d, 3 · d + L · d + L · L].
         weight = torch.cat(
@@ -178,14 +178,14 @@ class GatedFeedbackLSTM(Recurrent):
 def _layer(
     below: Tensor, gates: Tensor, feedback: Tensor, resets: Tensor, m: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """A layer, from the products of its weights on: its new hidden and memory vectors.
+    """The new hidden and memory vectors of a layer, from the products with its weights.
 
     Args:
         below: from the layer below, ``[batch, 4 · d + 1]``.
-        gates: from the layer itself at the step before, ``[batch, 3 · d]``.
-        feedback: from each layer at the step before, ``[L, batch, d]``.
-        resets: from all of them together, ``[batch, L]``.
-        m: the memory, ``[batch, d]``.
+        gates: from the layer itself at the previous step, ``[batch, 3 · d]``.
+        feedback: from each layer at the previous step, ``[L, batch, d]``.
+        resets: from all layers at the previous step, ``[batch, L]``.
+        m: the old memory, ``[batch, d]``.
     """
     d = m.shape[-1]
     below_gates, below_content, below_reset = below.split([3 * d, d, 1], -1)

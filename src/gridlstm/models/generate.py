@@ -1,4 +1,4 @@
-"""Text from a character model, one character after the other."""
+"""Generates text from a character model, one character after the other."""
 
 from collections.abc import Iterator
 
@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gridlstm.models.characters import CharacterModel
+from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.stepper import Stepper, make_stepper
 from gridlstm.state import State
 
-__all__ = ["choose", "follow", "generate"]
+__all__ = ["draw_after", "draw_symbol", "generate"]
 
-LONG = 500
-"""Characters of a prompt that are read at once."""
+PROMPT_CHUNK = 500
+"""The number of characters of a prompt that are read at once."""
 
 
 @torch.no_grad()
@@ -25,40 +25,40 @@ def generate(
     top_k: int | None = None,
     seed: int = 0,
 ) -> Iterator[int]:
-    """Places in the alphabet that go on from a prompt, without end and in constant memory.
+    """Continues a prompt without end, in constant memory. Yields indices into the alphabet.
 
     Args:
-        model: what predicts.
-        prompt: places in the alphabet. Of an empty one, the model gets to see a line's end, or the
-            first character of its alphabet if that has none.
-        temperature: what scores are divided by; 0 takes the likeliest character.
-        top_k: choose among this many of the likeliest characters only.
-        seed: of the choices.
+        model: the model.
+        prompt: indices into the alphabet. An empty prompt is replaced by a newline, or by the first
+            character of the alphabet if that has no newline.
+        temperature: divides the scores; 0 takes the most likely character.
+        top_k: draw from this many of the most likely characters only. Default: all.
+        seed: the seed of the random draws.
     """
     if not len(prompt):
         alphabet = model.alphabet.tolist()
         prompt = np.array([alphabet.index(10) if 10 in alphabet else 0])
     state: State | None = None
-    for first in range(0, len(prompt) - 1, LONG):
-        read = torch.from_numpy(prompt[first : min(first + LONG, len(prompt) - 1)])
+    for first in range(0, len(prompt) - 1, PROMPT_CHUNK):
+        read = torch.from_numpy(prompt[first : min(first + PROMPT_CHUNK, len(prompt) - 1)])
         _, state = model(read.unsqueeze(0).to(model.alphabet.device), state)
     random = np.random.default_rng(seed)
-    yield from follow(make_stepper(model, state), int(prompt[-1]), temperature, top_k, random)
+    yield from draw_after(make_stepper(model, state), int(prompt[-1]), temperature, top_k, random)
 
 
-def follow(
+def draw_after(
     step: Stepper, symbol: int, temperature: float, top_k: int | None, random: np.random.Generator
 ) -> Iterator[int]:
-    """Places that follow a symbol, each drawn from the scores after the one before."""
+    """Yields the symbols after ``symbol``, each drawn from the scores after the previous one."""
     while True:
-        symbol = choose(step(symbol), temperature, top_k, random)
+        symbol = draw_symbol(step(symbol), temperature, top_k, random)
         yield symbol
 
 
-def choose(
+def draw_symbol(
     scores: NDArray[np.float32], temperature: float, top_k: int | None, random: np.random.Generator
 ) -> int:
-    """A place, drawn with the probabilities that the scores stand for."""
+    """Draws a symbol from the softmax of the scores."""
     if temperature == 0:
         return int(scores.argmax())
     logits = scores.astype(np.float64)

@@ -4,14 +4,14 @@ import torch
 from torch import Tensor
 
 from gridlstm.cells import Transfer
-from gridlstm.models.layers import Layers
+from gridlstm.models.fully_connected import FullyConnected
 from gridlstm.ranges import check_number
 
 __all__ = ["Highway"]
 
 
-class Highway(Layers):
-    r"""Layers that pass on a gated part of what they read (Srivastava, Greff and Schmidhuber, 2015).
+class Highway(FullyConnected):
+    r"""Layers that pass on a gated part of their input (Srivastava, Greff and Schmidhuber, 2015).
 
     The input is projected to the width of the hidden layers; each of these computes
 
@@ -21,12 +21,12 @@ class Highway(Layers):
     Args:
         input_size: the length of an input vector.
         hidden_size: the number of units of each layer.
-        num_layers: the number of layers, the projection not counted.
-        activation: the transfer function α, ``"tanh"``, ``"relu"`` or a callable that keeps shapes.
+        num_layers: the number of layers, without the projection.
+        activation: the transfer function α: ``"tanh"``, ``"relu"`` or a callable that keeps shapes.
         tied: share one set of weights among all layers.
-        transform_bias: what b_T starts from. Negative, so that layers pass on most of what they read
-            until they have learnt to do better.
-        device: where the parameters live.
+        transform_bias: the initial value of b_T. Negative, so that at first layers pass on most of
+            their input.
+        device: the device of the parameters.
         dtype: the dtype of the parameters.
 
     Variables:
@@ -40,10 +40,10 @@ class Highway(Layers):
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if a number is not positive or the activation unknown.
+        ValueError: if a number is not positive, or the activation is unknown.
 
     Notes:
-        W_T and the projection start Glorot-uniform. W_H does too, but He-uniform with ``"relu"``.
+        Weights are initialised Glorot-uniform, except for W_H with ``"relu"``, which is He-uniform.
         Biases other than b_T start from 0.
 
     >>> net = Highway(30, 64, num_layers=50)
@@ -80,13 +80,13 @@ class Highway(Layers):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draws the weights anew and sets the biases back."""
+        """Initialises the weights and resets the biases."""
         super().reset_parameters()
         if self.bias is not None:
             self.bias[:, self.hidden_size :] = self.transform_bias
 
     def layer(self, alpha: Transfer, preactivation: Tensor, h: Tensor) -> Tensor:
-        """A part of what the layer makes of ``h``, and the rest of ``h``."""
+        """``T ⊙ α(W_H h + b_H) + (1 - T) ⊙ h``."""
         content, gate = preactivation.chunk(2, -1)
         T = gate.sigmoid()
         return T * alpha(content) + (1 - T) * h

@@ -7,10 +7,10 @@ from gridlstm.cells import Cell, Transfer
 from gridlstm.checks import check_options
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
+from gridlstm.grid_options import GridOptions
+from gridlstm.models.grid_stack import GridStack
 from gridlstm.models.image_network import CORNERS, ImageNetwork, cut_patches
 from gridlstm.models.projection import Projection
-from gridlstm.models.stack import GridStack
-from gridlstm.options import GridOptions
 from gridlstm.state import State
 
 __all__ = ["ImageGridLSTM"]
@@ -20,30 +20,31 @@ class ImageGridLSTM(ImageNetwork):
     """Three-dimensional Grid LSTM over an image (appendix, Figure 11).
 
     Each non-overlapping patch is projected into the hidden and memory vectors that enter the depth
-    dimension at its place. A layer is a sweep over rows and columns, from one corner of the image to
+    dimension at its position. A layer is a sweep over rows and columns, from one corner of the image to
     the opposite one; the next layer starts from the next corner. The hidden and memory vectors that
-    leave the last layer along depth, at all places, are concatenated and go through a layer of ReLUs
-    to the scores.
+    leave the last layer along depth, at all positions, are concatenated and go through a layer of
+    ReLUs to the scores.
 
     Args:
         image_size: height and width of an image, or one number for both.
         hidden_size: the length of the hidden and memory vectors.
         num_layers: the number of sweeps.
-        channels: values of a pixel.
-        num_classes: how many classes there are; ``None`` for a backbone, which has no classifier and
-            gives what :meth:`features` gives.
-        patch_size: pixels of a patch along each axis; divides height and width.
-        depth: the transform along depth: ``"lstm"``, or one of the non-LSTM transforms of
-            :class:`Dim`, as the paper's ``"relu"``. Without cells along depth, patches enter as
-            hidden vectors only, and only these are read.
-        tied: share one set of weights among the layers. Along rows and columns, weights are tied.
-        relu_size: units of the layer of ReLUs, which a backbone does not have. The paper has 4096, and
-            nearly all of its parameters there.
+        channels: the number of values per pixel.
+        num_classes: the number of classes; ``None`` for a backbone, which has no classifier and
+            returns :meth:`features`.
+        patch_size: the side of a patch in pixels; must divide height and width.
+        depth: the transform along depth, as in :class:`Dim`: ``"lstm"``, or a non-LSTM transform such
+            as the paper's ``"relu"``. Without a memory along depth, patches enter as hidden vectors
+            only, and only these are read.
+        tied: share one set of weights among the layers. Along rows and columns, weights are always
+            tied.
+        relu_size: the number of ReLUs; a backbone has none. The paper uses 4096, which hold nearly
+            all of its parameters.
         options: any further argument of :class:`GridLSTM`.
 
     Variables:
         projection.linear.weight: ``[2 · hidden, channels · patch_size²]``, hidden vectors first; half
-            of it without cells along depth.
+            of it without a memory along depth.
         stack.grids.K: the :class:`GridLSTM` of layer K, with the dimensions row, column and depth.
         relu.weight: ``[relu, rows · columns · feature_size]``; absent without classes.
         scores.weight: ``[classes, relu]``; absent without classes.
@@ -53,13 +54,13 @@ class ImageGridLSTM(ImageNetwork):
 
     Raises:
         TypeError: if an argument is unknown or of the wrong type.
-        ValueError: if a number is not positive, the patches do not divide the image, or the transform
-            is unknown.
+        ValueError: if a number is not positive, ``patch_size`` does not divide the image, or the
+            transform is unknown.
 
     Notes:
-        - The corners follow each other clockwise from the first row and column on; a fifth layer
-          starts where the first does.
-        - Tied layers share their weights for rows, columns and depth, whichever way they travel.
+        - Corners are taken clockwise, starting at the first row and column; a fifth layer starts where
+          the first does.
+        - Tied layers share their weights for rows, columns and depth, whatever their directions.
 
     >>> import torch
     >>> net = ImageGridLSTM((28, 20), 8, num_layers=4, patch_size=4, relu_size=16)
@@ -124,10 +125,10 @@ class ImageGridLSTM(ImageNetwork):
         )
 
     def sweep(self, images: Tensor) -> list[State]:
-        """What leaves each layer along depth, ``[batch, rows, columns, hidden]``."""
+        """The outgoing depth side of each layer, ``[batch, rows, columns, hidden]``."""
         entering = self.projection(cut_patches(images, self.patch_size))
         return [out["depth"] for out in self.stack([{"depth": entering}])]
 
     def extra_repr(self) -> str:
-        """The arguments that the parts do not show."""
+        """The arguments that the submodules do not show."""
         return f"{super().extra_repr()}, tied={self.tied}"

@@ -1,4 +1,4 @@
-"""Layers of Multidimensional LSTM over an image, beside which the paper puts its 3-LSTM."""
+"""Layers of Multidimensional LSTM over an image, to compare with the 3-LSTM."""
 
 from torch import Tensor, nn
 from typing_extensions import Unpack
@@ -14,15 +14,15 @@ __all__ = ["ImageMultidimensionalLSTM"]
 class ImageMultidimensionalLSTM(ImageNetwork):
     """Multidimensional LSTM over the patches of an image, one or more layers of it (section 2.3).
 
-    Layers sweep as those of :class:`ImageGridLSTM` do, each from the next corner, and hand on hidden
-    vectors only: depth has no cells.
+    Layers sweep like those of :class:`ImageGridLSTM`, each from the next corner, and pass on hidden
+    vectors only: there are no cells along depth.
 
     Args:
         image_size: height and width of an image, or one number for both.
         hidden_size: the length of the hidden and memory vectors.
         num_layers: the number of sweeps.
-        patch_size: pixels of a patch along each axis; divides height and width.
-        forget_bias: what the biases of the forget gates start from.
+        patch_size: the side of a patch in pixels; must divide height and width.
+        forget_bias: the initial bias of the forget gates.
         options: any further argument of :class:`ImageNetwork`, as for :class:`ImageGridLSTM`.
 
     Variables:
@@ -30,12 +30,12 @@ class ImageMultidimensionalLSTM(ImageNetwork):
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if a number is not positive or the patches do not divide the image.
+        ValueError: if a number is not positive, or the patches do not divide the image.
 
     Notes:
-        A block adds up two memories (Eq. 4), so their forget gates together have to stay below 1:
-        they start from 0.27 each, a bias of -1. With the usual bias of 1, or even with 0, memories
-        grow from step to step across the image.
+        A block adds up two memories (Eq. 4), so the sum of their forget gates has to stay below 1: they
+        start at 0.27 each, with a bias of -1. With the usual bias of 1, or even with 0, memories grow
+        from step to step across the image.
 
     >>> import torch
     >>> net = ImageMultidimensionalLSTM(28, 8, num_layers=2, patch_size=4, relu_size=16)
@@ -78,8 +78,8 @@ class ImageMultidimensionalLSTM(ImageNetwork):
 
     def sweep(self, images: Tensor) -> list[State]:
         """The hidden vectors of each layer, ``[batch, rows, columns, hidden]``."""
-        vectors, found = cut_patches(images, self.patch_size), []
+        vectors, maps = cut_patches(images, self.patch_size), []
         for layer in self.sweeps:
             vectors = layer(vectors).hidden
-            found.append(State(vectors))
-        return found
+            maps.append(State(vectors))
+        return maps

@@ -1,4 +1,4 @@
-"""What networks on images share: patches, the door, and a classifier on top of their features."""
+"""The base class of image networks: patches, checks of images, and a classifier on top."""
 
 from abc import ABC, abstractmethod
 from typing import TypedDict
@@ -14,15 +14,15 @@ from gridlstm.state import State
 __all__ = ["CORNERS", "ImageNetwork", "ImageOptions", "cut_patches"]
 
 CORNERS = ((False, False), (False, True), (True, True), (True, False))
-"""For each corner in turn, whether a sweep from it travels against the rows and against the columns."""
+"""For each corner, whether a sweep from it reverses the rows and the columns."""
 
 
 def cut_patches(images: Tensor, size: int) -> Tensor:
-    """Non-overlapping patches, linearized: ``[batch, rows, columns, channels · size · size]``.
+    """Cuts images into non-overlapping patches, ``[batch, rows, columns, channels · size · size]``.
 
     Args:
         images: ``[batch, channels, height, width]``, height and width multiples of ``size``.
-        size: pixels of a patch, along each axis.
+        size: the side of a patch in pixels.
 
     >>> image = torch.arange(16).view(1, 1, 4, 4)
     >>> cut_patches(image, 2)[0, 0, 1]
@@ -33,7 +33,7 @@ def cut_patches(images: Tensor, size: int) -> Tensor:
 
 
 class ImageOptions(TypedDict, total=False):
-    """The arguments of :class:`ImageNetwork` that networks hand on to it."""
+    """The arguments of :class:`ImageNetwork` that networks pass on to it."""
 
     channels: int
     num_classes: int | None
@@ -43,24 +43,24 @@ class ImageOptions(TypedDict, total=False):
 
 
 class ImageNetwork(nn.Module, ABC):
-    """Layers of maps over an image; a layer of ReLUs and scores on top of the last (appendix).
+    """Layers of maps over an image, with a layer of ReLUs and scores on top of the last (appendix).
 
-    A map has a vector at each of ``rows × columns`` positions. All of the last map's vectors are
-    concatenated and classified; nothing is pooled on the way there but what a network pools itself.
-    Without classes the network is a backbone: it has no classifier, and its output is the last map.
+    A map has a vector at each of ``rows × columns`` positions. The vectors of the last map are
+    concatenated and classified. Without classes the network is a backbone: it has no classifier, and
+    its output is the last map.
 
     Args:
         image_size: height and width of an image, or one number for both.
         hidden_size: the width of a layer.
         num_layers: the number of layers.
-        patch_size: pixels of a patch along each axis.
-        shrinks: whether every layer makes one position of such a patch, or only the first.
-        parts: how many times ``hidden_size`` a vector of the last map is long.
-        channels: values of a pixel.
-        num_classes: how many classes there are; ``None`` for a backbone without a classifier.
-        relu_size: units of the layer of ReLUs, which a backbone does not have. The paper's networks
-            have 2048 or 4096, and most of their parameters there.
-        device: where the parameters live.
+        patch_size: the side of a patch in pixels.
+        shrinks: whether every layer reduces patches to positions, or only the first.
+        parts: the length of a vector of the last map, in multiples of ``hidden_size``.
+        channels: the number of values per pixel.
+        num_classes: the number of classes; ``None`` for a backbone without a classifier.
+        relu_size: the number of ReLUs; a backbone has none. The paper's networks have 2048 or 4096,
+            which hold most of their parameters.
+        device: the device of the parameters.
         dtype: the dtype of the parameters.
 
     Variables:
@@ -72,7 +72,7 @@ class ImageNetwork(nn.Module, ABC):
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if a number is not positive or the patches do not divide the image.
+        ValueError: if a number is not positive, or ``patch_size`` does not divide the image.
     """
 
     def __init__(
@@ -112,19 +112,19 @@ class ImageNetwork(nn.Module, ABC):
         self.relu: nn.Linear | None = None
         self.scores: nn.Linear | None = None
         if num_classes is not None:
-            read = (height // self.scale) * (width // self.scale) * self.feature_size
-            self.relu = nn.Linear(read, relu_size, device=device, dtype=dtype)
+            inputs = (height // self.scale) * (width // self.scale) * self.feature_size
+            self.relu = nn.Linear(inputs, relu_size, device=device, dtype=dtype)
             self.scores = nn.Linear(relu_size, num_classes, device=device, dtype=dtype)
             self._reset_classifier(self.relu, self.scores)
 
     @property
     def scale(self) -> int:
-        """Pixels of a position of the last map, along each axis."""
+        """The side of a position of the last map, in pixels."""
         return int(self.patch_size ** (self.num_layers if self.shrinks else 1))
 
     @torch.no_grad()
     def _reset_classifier(self, relu: nn.Linear, scores: nn.Linear) -> None:
-        """He-uniform weights before the ReLUs, Glorot-uniform ones after them; no biases."""
+        """He-uniform weights before the ReLUs, Glorot-uniform weights after them, biases 0."""
         nn.init.kaiming_uniform_(relu.weight, nonlinearity="relu")
         nn.init.xavier_uniform_(scores.weight)
         for layer in (relu, scores):
@@ -132,21 +132,20 @@ class ImageNetwork(nn.Module, ABC):
 
     @abstractmethod
     def sweep(self, images: Tensor) -> list[State]:
-        """The maps of all layers, of images that have been checked."""
+        """The maps of all layers. The images have been checked."""
 
     def layers(self, images: Tensor) -> list[State]:
         """The map of each layer, from the first to the last.
 
         Args:
-            images: ``[batch, channels, height, width]``, of any height and width that the patches
-                divide.
+            images: ``[batch, channels, height, width]``; ``patch_size`` must divide height and width.
 
         Returns:
-            For each layer its hidden vectors, and its memory vectors where it has cells along depth,
+            For each layer its hidden vectors and, if there are cells along depth, its memory vectors,
             each ``[batch, rows, columns, ...]``.
 
         Raises:
-            TypeError: if the images are no tensor or of another dtype than the parameters.
+            TypeError: if the images are not a tensor or have another dtype than the parameters.
             ValueError: if their shape is wrong.
         """
         like = next(self.parameters())
@@ -158,7 +157,7 @@ class ImageNetwork(nn.Module, ABC):
         """The last layer's vectors, hidden and memory side by side.
 
         Args:
-            images: as in :meth:`layers`, not necessarily of the size that is classified.
+            images: as in :meth:`layers`; they may differ in size from ``image_size``.
 
         Returns:
             ``[batch, rows, columns, feature_size]``.
@@ -169,17 +168,16 @@ class ImageNetwork(nn.Module, ABC):
         return read(self.layers(images)[-1], "both")
 
     def forward(self, images: Tensor) -> Tensor:
-        """The scores of the classes, of which a softmax makes probabilities; of a backbone, features.
+        """The scores (logits) of the classes or, for a backbone, the features.
 
         Args:
-            images: ``[batch, channels, *image_size]``; of any size, as in :meth:`layers`, for a
-                backbone.
+            images: ``[batch, channels, *image_size]``; for a backbone, any size as in :meth:`layers`.
 
         Returns:
-            ``[batch, num_classes]``; of a backbone, what :meth:`features` gives.
+            ``[batch, num_classes]``; for a backbone, the result of :meth:`features`.
 
         Raises:
-            TypeError: if the images are no tensor or of another dtype than the parameters.
+            TypeError: if the images are not a tensor or have another dtype than the parameters.
             ValueError: if their shape is wrong.
         """
         if self.relu is None or self.scores is None:
@@ -189,7 +187,7 @@ class ImageNetwork(nn.Module, ABC):
         return scores
 
     def extra_repr(self) -> str:
-        """The arguments that the parts do not show."""
+        """The arguments that the submodules do not show."""
         height, width = self.image_size
         return f"{height} × {width}, patch_size={self.patch_size}"
 

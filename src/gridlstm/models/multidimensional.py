@@ -1,7 +1,7 @@
-"""The Multidimensional LSTM, in which the memories of all dimensions are summed into one.
+"""The Multidimensional LSTM, which sums the memories of all dimensions.
 
 Letters: ``N`` dimensions, ``d`` the length of a vector, ``g_u g_f g_o g_c`` the update, forget, output
-and content gates, of which there are N forget gates.
+and content gates; there are N forget gates.
 """
 
 from collections.abc import Sequence
@@ -28,33 +28,33 @@ __all__ = ["MultidimensionalLSTM"]
 class MultidimensionalLSTM(FixedArguments):
     r"""Multidimensional LSTM over an N-dimensional array, one or more layers of it (section 2.3).
 
-    The block at each position reads the input there and what its N predecessors hand on, one along
-    each dimension, and hands the same pair of vectors on along all of them:
+    The block at each position reads the input there and the vectors of its N predecessors, one along
+    each dimension, and passes the same pair of vectors on along all dimensions:
 
     .. math::
         H = [I x; h_1; \dots; h_N]  \qquad  m = \sum_i^N g_i^f \odot m_i + g^u \odot g^c
 
-    (Eq. 4), the gates as in Eq. 1. Outside the array all vectors are zero.
+    (Eq. 4), with the gates of Eq. 1. Outside the array all vectors are zero.
 
     Args:
         input_size: the length of an input vector.
         hidden_size: the length of the hidden and memory vectors.
         num_dims: the number N of dimensions of the array.
         num_layers: the number of layers; each reads the hidden vectors of the one below.
-        directions: for each layer a tuple of N booleans, whether it travels from the last position to
-            the first along each dimension. Default: all forwards.
+        directions: for each layer, N booleans: whether it travels from the last position to the first
+            along each dimension. Default: all forwards.
         bias: add a bias to every preactivation.
-        forget_bias: what the biases of the forget gates start from; 1 unless given, and not available
-            without ``bias``. The other biases start from 0, the weights Glorot-uniform.
+        forget_bias: the initial bias of the forget gates. Default: 1. Requires ``bias``. The other
+            biases start from 0, and the weights are Glorot-uniform.
         output: ``"paper"`` for ``h = tanh(g_o ⊙ m)`` (Eq. 1), ``"standard"`` for
             ``h = g_o ⊙ tanh(m)``, as in ``torch.nn.LSTM``.
-        device: where the parameters live.
+        device: the device of the parameters.
         dtype: the dtype of the parameters.
 
     Variables:
-        layers.K.weight_input: the columns of layer K's weights that act on its input, ``[(N + 3) · d,
-            input]``, the gates in the order ``u, f_1, ..., f_N, o, c``.
-        layers.K.weight_hidden: the columns that act on ``h_1, ..., h_N``, ``[(N + 3) · d, N · d]``.
+        layers.K.weight_input: the weights of layer K for its input, ``[(N + 3) · d, input]``, with the
+            gates in the order ``u, f_1, ..., f_N, o, c``.
+        layers.K.weight_hidden: the weights for ``h_1, ..., h_N``, ``[(N + 3) · d, N · d]``.
         layers.K.bias: ``[(N + 3) · d]``.
 
     Attributes:
@@ -62,14 +62,15 @@ class MultidimensionalLSTM(FixedArguments):
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if a number is not positive, directions do not fit, or a choice is unknown.
+        ValueError: if a number is not positive, the directions do not match the layers, or a choice is
+            unknown.
 
     Notes:
         - The matrix I of the input is multiplied into the weights that read it, as in
-          ``torch.nn.LSTM``. One dimension and ``output="standard"`` give exactly that network.
-        - Nothing bounds the sum in Eq. 4: if the forget gates add up to more than 1, memories grow
-          with the number of paths to a block, ever faster in large arrays. The paper names this as
-          the reason for the Grid LSTM; a lower ``forget_bias`` delays it.
+          ``torch.nn.LSTM``. With one dimension and ``output="standard"`` it is exactly that network.
+        - The sum in Eq. 4 is not bounded: if the forget gates add up to more than 1, memories grow with
+          the number of paths to a block. The paper gives this as the reason for the Grid LSTM. A lower
+          ``forget_bias`` delays it.
         - All blocks at the same distance from the starting corner are computed at once.
 
     >>> corners = [(False, False), (True, True)]
@@ -110,7 +111,7 @@ class MultidimensionalLSTM(FixedArguments):
         self.forget_bias = 1.0 if forget_bias is None and bias else forget_bias
         self.output = output
         self.layers = nn.ModuleList(
-            _Layer(
+            _MultidimensionalLayer(
                 hidden_size if layer else input_size,
                 hidden_size,
                 reverse,
@@ -124,23 +125,23 @@ class MultidimensionalLSTM(FixedArguments):
         )
 
     def reset_parameters(self) -> None:
-        """Draws the weights anew and sets the biases back."""
+        """Initialises the weights and resets the biases."""
         for module in self.modules():
-            if isinstance(module, _Layer):
+            if isinstance(module, _MultidimensionalLayer):
                 module.reset_parameters()
 
     def forward(self, x: Tensor) -> State:
         """Runs the layers over an array of any size.
 
         Args:
-            x: the inputs, ``[batch, *sizes, input]``, one size a dimension, each at least 1.
+            x: the inputs, ``[batch, *sizes, input]``, with one size per dimension, each at least 1.
 
         Returns:
             The hidden and memory vectors of the last layer at all positions, each ``[batch, *sizes,
             hidden]``.
 
         Raises:
-            TypeError: if ``x`` is no tensor or of another dtype than the parameters.
+            TypeError: if ``x`` is not a tensor or has another dtype than the parameters.
             ValueError: if its shape is wrong or a size is zero.
         """
         axes = [f"size_{i + 1}" for i in range(self.num_dims)]
@@ -170,8 +171,8 @@ class MultidimensionalLSTM(FixedArguments):
         return ", ".join(shown)
 
 
-class _Layer(nn.Module):
-    """One layer: its weights, and a sweep over the positions."""
+class _MultidimensionalLayer(nn.Module):
+    """The weights of one layer, and its sweep over the positions."""
 
     def __init__(
         self,
@@ -201,7 +202,7 @@ class _Layer(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draws Glorot-uniform weights, their fan-in the length of H, and sets the biases back."""
+        """Initialises Glorot-uniform weights, with the length of H as fan-in, and resets the biases."""
         d, N = self.hidden_size, len(self.reverse)
         bound = sqrt(6 / (d + self.weight_input.shape[1] + N * d))
         self.weight_input.uniform_(-bound, bound)
@@ -211,19 +212,19 @@ class _Layer(nn.Module):
             self.bias[d : (N + 1) * d] = self.forget_bias
 
     def forward(self, x: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Inputs to states, ``[batch, positions, ...]``, positions in lexicographic order."""
+        """Inputs to hidden and memory vectors, ``[batch, positions, ...]``, in lexicographic order."""
         batch, N, d = len(x), len(self.reverse), self.hidden_size
         plan = make_plan(tuple(sizes), self.reverse, (False,) * N)
         widths = [step.stop - step.start for step in plan.steps]
         position = torch.from_numpy(plan.position).to(x.device)
         predecessors = torch.split(torch.from_numpy(_predecessors(plan)).to(x.device), widths)
-        # The inputs of all blocks, in the order in which they run, in one matrix product. Splitting
-        # it once, unlike slicing it step by step, gathers its gradient in one piece too.
+        # One matrix product for the inputs of all blocks, in the order in which they run. It is split
+        # once, not sliced step by step, so that its gradient is gathered in one piece too.
         projected = F.linear(x.index_select(1, position), self.weight_input, self.bias)
         h = m = self.weight_input.new_zeros(batch, 0, d)
         states = []
         for from_x, before in zip(torch.split(projected, widths, 1), predecessors, strict=True):
-            # A row of zeros in front is what blocks without a predecessor read.
+            # Blocks without a predecessor read the row of zeros in front.
             h_before, m_before = (
                 F.pad(vectors, (0, 0, 1, 0))
                 .index_select(1, before.flatten())
@@ -241,7 +242,7 @@ class _Layer(nn.Module):
 
 
 def _lstm(preactivation: Tensor, m: Tensor, output: Output) -> tuple[Tensor, Tensor]:
-    """Eq. 4 from ``W H`` on, ``[..., (N + 3) · d]`` and memories ``[..., N, d]``."""
+    """Eq. 4, from ``W H``, ``[..., (N + 3) · d]``, and memories ``[..., N, d]``."""
     N, d = m.shape[-2:]
     g_u, g_f, g_o, g_c = torch.split(preactivation, [d, N * d, d, d], -1)
     new_m = (torch.unflatten(g_f.sigmoid(), -1, (N, d)) * m).sum(-2) + g_u.sigmoid() * g_c.tanh()
@@ -250,13 +251,13 @@ def _lstm(preactivation: Tensor, m: Tensor, output: Output) -> tuple[Tensor, Ten
 
 @lru_cache(maxsize=256)
 def _predecessors(plan: Plan) -> NDArray[np.int64]:
-    """The place in the step before, from 1, of each block's predecessors, ``[blocks, N]``; or 0."""
+    """The places of each block's predecessors in their step, from 1; 0 for none. ``[blocks, N]``."""
     before = np.zeros((plan.blocks, len(plan.sizes)), np.int64)
     for last, step in pairwise(plan.steps):
         for i, successor in enumerate(plan.successor):
             following = successor[last.start : last.stop]
-            hands_on = following >= 0
-            before[step.start + following[hands_on], i] = np.flatnonzero(hands_on) + 1
+            stays = following >= 0
+            before[step.start + following[stays], i] = np.flatnonzero(stays) + 1
     return before
 
 

@@ -1,4 +1,4 @@
-"""The multiplicative recurrent network, in which the input chooses the matrix of the transition."""
+"""The multiplicative recurrent network, whose transition matrix depends on the input."""
 
 from functools import partial
 from math import sqrt
@@ -9,13 +9,13 @@ from torch.nn import functional as F
 from typing_extensions import Never
 
 from gridlstm.checks import check_options, check_positive
-from gridlstm.models.recurrent import Recurrent
+from gridlstm.models.sequence_network import SequenceNetwork
 from gridlstm.state import State
 
 __all__ = ["MultiplicativeRNN"]
 
 
-class MultiplicativeRNN(Recurrent):
+class MultiplicativeRNN(SequenceNetwork):
     r"""The multiplicative RNN, or MRNN, for text (Sutskever, Martens and Hinton, 2011).
 
     .. math::
@@ -30,27 +30,27 @@ class MultiplicativeRNN(Recurrent):
         factor_size: the number of factors, the length of f. Default: ``hidden_size``.
         bias: add a bias.
         batch_first: inputs and outputs are ``[batch, time, ...]``; states stay as they are.
-        device: where the parameters live.
+        device: the device of the parameters.
         dtype: the dtype of the parameters.
 
     Variables:
-        weight_input: W_fx above W_hx, ``[factors + hidden, input]``.
+        weight_input: W_fx and W_hx, stacked, ``[factors + hidden, input]``.
         weight_factor: W_fh, ``[factors, hidden]``.
         weight_hidden: W_hf, ``[hidden, factors]``.
         bias: ``[hidden]``.
 
     Attributes:
         output_size: the length of an output vector, ``hidden_size``.
-        num_layers: 1; a state is ``[1, batch, hidden]`` and has no memory.
+        num_layers: 1. A state is ``[1, batch, hidden]`` without a memory.
 
     Raises:
         TypeError: if an argument is unknown or of the wrong type.
         ValueError: if a size is not positive.
 
     Notes:
-        W_fx starts uniform with variance 1 and the other weights Glorot-uniform. For the one-hot
-        inputs of the paper, transition matrices are then as large as those of an ordinary network; a
-        Glorot-uniform W_fx would make them tiny.
+        W_fx is initialised uniformly with variance 1, and the other weights Glorot-uniform. For the
+        one-hot inputs of the paper, transition matrices are then as large as those of an ordinary
+        network; a Glorot-uniform W_fx would make them tiny.
 
     >>> letters = torch.eye(5)[torch.randint(5, (7, 3))]
     >>> output, carried = MultiplicativeRNN(5, 8, factor_size=6)(letters)
@@ -83,7 +83,7 @@ class MultiplicativeRNN(Recurrent):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draws the weights anew and sets the bias to 0."""
+        """Initialises the weights and sets the bias to 0."""
         to_factors, to_hidden = self.weight_input.split([self.factor_size, self.hidden_size])
         to_factors.uniform_(-sqrt(3), sqrt(3))
         for weight in (to_hidden, self.weight_factor, self.weight_hidden):
@@ -92,7 +92,7 @@ class MultiplicativeRNN(Recurrent):
             self.bias.zero_()
 
     def run(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """Step by step; only the products with the hidden vector and the factors are in the loop."""
+        """Runs step by step; only products with the hidden vector and the factors are in the loop."""
         if state.memory is not None:
             raise ValueError(
                 "state memory: expected None because the network has no memory, got a tensor"

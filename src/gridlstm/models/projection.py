@@ -1,4 +1,4 @@
-"""How data enters a grid through a side, and is read from one."""
+"""How data enters a grid through a side, and how it is read from one."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from gridlstm.state import State
 __all__ = ["Projection", "Readout", "read", "read_size"]
 
 Readout = Literal["hidden", "both"]
-"""What is read from an outgoing side: its hidden vectors, or hidden and memory side by side."""
+"""What is read from an outgoing side: hidden vectors, or hidden and memory vectors side by side."""
 
 
 class Projection(nn.Module):
@@ -19,7 +19,7 @@ class Projection(nn.Module):
     Args:
         input_size: the length of a data vector.
         hidden_size: the length of the side's vectors.
-        memory: whether the side has a memory, which then gets a projection of its own.
+        memory: whether the side has a memory, which has its own projection.
         bias: add a bias.
 
     Variables:
@@ -49,7 +49,7 @@ class Projection(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draws Glorot-uniform weights for each vector, and sets the bias to zero."""
+        """Initialises Glorot-uniform weights for each vector, and sets the bias to zero."""
         for matrix in self.linear.weight.chunk(2 if self.memory else 1):
             nn.init.xavier_uniform_(matrix)
         if self.linear.bias is not None:
@@ -62,12 +62,12 @@ class Projection(nn.Module):
 
 
 def read(state: State, readout: Readout) -> Tensor:
-    """What predictions are made from: ``[..., hidden]`` or ``[..., 2 · hidden]``."""
+    """Reads an outgoing side: ``[..., hidden]`` or ``[..., 2 · hidden]``."""
     if readout == "both" and state.memory is not None:
         return torch.cat((state.hidden, state.memory), -1)
     return state.hidden
 
 
 def read_size(hidden_size: int, readout: Readout, *, memory: bool) -> int:
-    """The length of what :func:`read` gives."""
+    """The length of the vectors that :func:`read` returns."""
     return 2 * hidden_size if readout == "both" and memory else hidden_size

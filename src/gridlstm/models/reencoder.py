@@ -1,4 +1,4 @@
-"""The Reencoder: translation as a grid over source and target sentence (section 4.4)."""
+"""The Reencoder: translation with grids over source and target sentence (section 4.4)."""
 
 from typing import Literal, get_args
 
@@ -10,47 +10,46 @@ from typing_extensions import Unpack
 from gridlstm.checks import check_choice, check_dropout, check_options, check_positive
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
+from gridlstm.grid_options import GridOptions
+from gridlstm.models.grid_stack import GridStack
 from gridlstm.models.projection import read
-from gridlstm.models.stack import GridStack
 from gridlstm.models.translator import Progress, Translator
-from gridlstm.options import GridOptions
 from gridlstm.state import State
 
 __all__ = ["Entry", "Reencoder"]
 
 Entry = Literal["first", "every"]
-"""Which grids of a Reencoder words enter."""
+"""The grids of a Reencoder that words enter."""
 
 
 class Reencoder(Translator):
     """The 3-LSTM that re-encodes the source sentence for every target word (section 4.4, Figure 7).
 
-    Blocks stand on a grid of source × target words; two or more such grids are stacked along depth.
-    The pair of vectors of source word i enters the first grid along the *target* dimension at column
-    i, that of target word j - 1 along the *source* dimension at row j. Row j so scans the source
-    sentence once in every grid, in alternating directions, with what the target words before have left
-    in each column; word j is predicted from the hidden and memory vectors with which row j leaves the
-    last grid along the source dimension. Row 1 begins with the mark of the beginning. The target
-    dimension is always travelled forwards, so a word depends on those before it and no others.
+    A grid has one block per pair of source and target words; two or more such grids are stacked along
+    depth. The vectors of source word i enter the first grid along the *target* dimension at column i,
+    those of target word j - 1 along the *source* dimension at row j. So row j scans the source sentence
+    once in every grid, in alternating directions, and reads what previous target words have left in
+    each column. Word j is predicted from the hidden and memory vectors of row j that leave the last
+    grid along the source dimension. Row 1 starts with the begin mark. The target dimension is always
+    travelled forwards, so a word depends only on the words before it.
 
     Args:
-        source_words: the number of different words in source sentences.
-        target_words: the number of different words in target sentences, marks included.
+        source_words: the size of the source vocabulary.
+        target_words: the size of the target vocabulary, with the begin and end marks.
         hidden_size: the length of the hidden and memory vectors.
-        num_layers: the number of grids; the first scans the source forwards, the second backwards, and
-            so on. With an even number the last block of a row stands above the block where the last
-            target word came in, so the way from one target word to the next is ``num_layers`` blocks
-            long, however long the source is.
-        entry: ``"first"`` lets words into the first grid only, so that the grids above have only what
-            comes from below at each block; ``"every"`` lets the same vectors into every grid's sides.
-        side_dropout: the probability of dropping each value of the vectors with which words enter and
-            from which they are predicted, hidden and memory, in training mode.
+        num_layers: the number of grids. The first scans the source forwards, the second backwards, and
+            so on. With an even number, the last block of a row is above the block where the previous
+            target word entered, so the path from one target word to the next is ``num_layers`` blocks
+            long, whatever the length of the source.
+        entry: with ``"first"``, words enter the first grid only, and the grids above receive only the
+            depth side of the grid below; with ``"every"``, the same vectors enter every grid.
+        side_dropout: the probability of dropping each value of the hidden and memory vectors with which
+            words enter and from which they are predicted, in training mode.
         options: any further argument of :class:`GridLSTM`; ``dropout`` acts on the hidden vectors that
             the blocks read.
 
     Variables:
-        source.weight: the vectors that source words enter with, ``[source_words, 2 · hidden]``: hidden,
-            then memory.
+        source.weight: the vectors of source words, ``[source_words, 2 · hidden]``: hidden, then memory.
         target.weight: the same for target words.
         stack.grids.K: the grid of layer K. Weights are tied along source and target; every layer has
             its own.
@@ -61,16 +60,17 @@ class Reencoder(Translator):
         ValueError: if a size is not positive or an option is out of range.
 
     Notes:
-        - Words are projected into both vectors of a side, and predictions read from both, as the paper
-          says of its language model. Vectors of words start from a normal distribution with standard
+        - Words are projected into both vectors of a side, and predictions are read from both, as in the
+          paper's language model. Word vectors are initialised from a normal distribution with standard
           deviation ``hidden_size ** -0.5``.
         - Depth is a non-LSTM dimension with the identity (Eq. 8), as in the paper. Nothing enters the
           first grid along it.
-        - Every block above the first grid receives what leaves the one below it. The paper does not say
-          whether words enter there, too: ``entry`` chooses. With ``"first"`` those sides are zero.
-        - Lengths of source sentences are masked: a block beyond the end hands its vectors on.
-        - The paper drops hidden values in the blocks, which is ``dropout``. The memories of words stay
-          whole there, and a small corpus is learnt by heart through them: hence ``side_dropout``.
+        - The paper does not say whether words enter the grids above the first: ``entry`` chooses. With
+          ``"first"`` those sides are zero.
+        - Source sentences are masked by their lengths: a block beyond the end passes its vectors on.
+        - In the paper, dropout acts on the hidden values that blocks read (``dropout``). The memories
+          of words are not dropped, so a model can overfit a small corpus through them; hence
+          ``side_dropout``.
 
     >>> net = Reencoder(source_words=9, target_words=7, hidden_size=8)
     >>> source, target = torch.tensor([[3, 4, 5], [8, 0, 0]]), torch.tensor([[1, 4], [1, 5]])
@@ -128,7 +128,7 @@ class Reencoder(Translator):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Initialises all weights."""
         for grid in self.stack.layers:
             grid.reset_parameters()
         for words in (self.source, self.target):
@@ -138,42 +138,42 @@ class Reencoder(Translator):
             self.scores.bias.zero_()
 
     def score(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-        """All rows at once."""
+        """Runs all rows at once."""
         out = self.stack(self._sides(source, target), lengths={"source": lengths})
         return self._read(out[-1]["source"])
 
     def begin(self, source: Tensor, lengths: Tensor) -> Progress:
-        """The lengths, then hidden and memory vectors of the target side of each grid."""
+        """The lengths, then the hidden and memory vectors of each grid's target side."""
         entering = self._side(self.source, source)
         above = entering if self.entry == "every" else entering.map(torch.zeros_like)
         return lengths, *entering, *[vector for _ in range(1, self.num_layers) for vector in above]
 
     def step(self, words: Tensor, progress: Progress) -> tuple[Tensor, Progress]:
-        """One row of blocks in each grid, with what the rows before have left."""
+        """Runs one row of blocks in each grid."""
         lengths, *vectors = progress
         carried = [State(h, m) for h, m in zip(vectors[::2], vectors[1::2], strict=True)]
         entering = self._enter({"source": self._side(self.target, words.unsqueeze(1))})
-        sides = [{**own, "target": target} for own, target in zip(entering, carried, strict=True)]
+        sides = [{**words, "target": target} for words, target in zip(entering, carried, strict=True)]
         out = self.stack(sides, lengths={"source": lengths})
-        left = [vector for layer in out for vector in layer["target"]]
-        return self._read(out[-1]["source"]).squeeze(1), (lengths, *left)
+        vectors = [vector for layer in out for vector in layer["target"]]
+        return self._read(out[-1]["source"]).squeeze(1), (lengths, *vectors)
 
     def map_alignment(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-        """How far each block moves the memory of its row: ``‖m' - m‖`` along the source dimension.
+        """How much each block changes the memory of its row: ``‖m' - m‖`` along the source dimension.
 
-        One map a grid. That memory is what a row carries over the source sentence to the prediction;
-        a block that leaves it as it is passes its source word over.
+        One map per grid. A row carries this memory across the source sentence to the prediction; a
+        block that does not change it ignores its source word.
         """
         maps: list[Tensor] = []
         below: dict[str, State] = {}
-        for grid, own in zip(self.stack.layers, self._sides(source, target), strict=True):
-            sides = {**own, **below}
+        for grid, words in zip(self.stack.layers, self._sides(source, target), strict=True):
+            sides = {**words, **below}
             out, blocks = grid(sides, lengths={"source": lengths}, trace=True)
-            left = blocks["source"].memory.squeeze(-2)  # [batch, source, target, hidden]
+            new = blocks["source"].memory.squeeze(-2)  # [batch, source, target, hidden]
             first = sides["source"].memory if "source" in sides else None
-            first = torch.zeros_like(left[:, :1]) if first is None else first.transpose(1, 2)
-            before = [left[:, 1:], first] if grid.dims[0].reverse else [first, left[:, :-1]]
-            maps.append((left - torch.cat(before, 1)).norm(dim=-1).mT)
+            first = torch.zeros_like(new[:, :1]) if first is None else first.transpose(1, 2)
+            old = [new[:, 1:], first] if grid.dims[0].reverse else [first, new[:, :-1]]
+            maps.append((new - torch.cat(old, 1)).norm(dim=-1).mT)
             below = {"depth": out["depth"]}
         return torch.stack(maps)
 
@@ -183,7 +183,7 @@ class Reencoder(Translator):
         )
 
     def _enter(self, sides: dict[str, State]) -> list[dict[str, State]]:
-        """The sides of each grid."""
+        """The sides with which words enter each grid."""
         return [sides, *[sides if self.entry == "every" else {}] * (self.num_layers - 1)]
 
     def _read(self, side: State) -> Tensor:
@@ -191,7 +191,7 @@ class Reencoder(Translator):
         return scores
 
     def _side(self, words: nn.Embedding, sentence: Tensor) -> State:
-        """The vectors of words, as a side of a grid of depth 1: ``[batch, words, 1, hidden]`` each."""
+        """Word vectors as a side of a grid of depth 1, ``[batch, words, 1, hidden]`` each."""
         return State(*self._drop(words(sentence)).unsqueeze(-2).chunk(2, -1))
 
     def _drop(self, x: Tensor) -> Tensor:

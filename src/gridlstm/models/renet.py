@@ -1,4 +1,4 @@
-"""ReNet (Visin et al., 2015): recurrent networks that sweep an image down, up, right and left."""
+"""ReNet (Visin et al., 2015): recurrent networks that sweep an image in four directions."""
 
 from functools import partial
 from typing import Any, Literal, get_args
@@ -13,27 +13,27 @@ from gridlstm.state import State
 __all__ = ["ReNet"]
 
 Unit = Literal["gru", "lstm"]
-"""What a recurrent network of a ReNet is made of."""
+"""The cells of a ReNet's recurrent networks."""
 
 
 class ReNet(ImageNetwork):
     """A stack of recurrent networks that each run in one direction (Visin et al., 2015).
 
-    A layer cuts what it reads into patches. Two recurrent networks run down and up every column of
-    them; what these give at each place, side by side, is read by two more along every row.
+    A layer cuts its input into patches. Two recurrent networks run down and up every column of
+    patches; two more run along every row, and read the concatenated outputs of the first two.
 
     Args:
         image_size: height and width of an image, or one number for both.
-        hidden_size: the length of the hidden vectors of each of the four networks of a layer.
+        hidden_size: the length of the hidden vectors of each of a layer's four networks.
         num_layers: the number of layers.
-        patch_size: positions of a patch along each axis, in every layer; its power with ``num_layers``
-            divides height and width.
+        patch_size: the side of a patch in positions, in every layer; ``patch_size ** num_layers`` must
+            divide height and width.
         unit: ``"gru"`` or ``"lstm"``.
         options: any further argument of :class:`ImageNetwork`, as for :class:`ImageGridLSTM`.
 
     Variables:
         down.K: the bidirectional network along the columns of layer K.
-        across.K: that along its rows.
+        across.K: the bidirectional network along its rows.
 
     Raises:
         TypeError: if an argument is of the wrong type.
@@ -80,15 +80,15 @@ class ReNet(ImageNetwork):
         self.across = nn.ModuleList(make(2 * hidden_size) for _ in widths)
 
     def sweep(self, images: Tensor) -> list[State]:
-        """What leaves each layer, ``[batch, rows, columns, 2 · hidden]``."""
-        found = []
+        """The output of each layer, ``[batch, rows, columns, 2 · hidden]``."""
+        maps = []
         for down, across in zip(self.down, self.across, strict=True):
             patches = cut_patches(images, self.patch_size)
             columns = _along_rows(down, patches.transpose(1, 2)).transpose(1, 2)
             vectors = _along_rows(across, columns)
-            found.append(State(vectors))
+            maps.append(State(vectors))
             images = vectors.permute(0, 3, 1, 2)
-        return found
+        return maps
 
 
 def _along_rows(network: nn.Module, vectors: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A Grid LSTM for sequences, called like ``torch.nn.LSTM``: the 2-LSTM."""
+"""The 2-LSTM: a Grid LSTM for sequences, called like ``torch.nn.LSTM``."""
 
 from typing import get_args
 
@@ -11,8 +11,8 @@ from gridlstm.cells import Cell, Transfer
 from gridlstm.checks import check_choice, check_lengths, check_options, check_positive, check_tensor
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
+from gridlstm.grid_options import GridOptions
 from gridlstm.models.projection import Projection, Readout, read, read_size
-from gridlstm.options import GridOptions
 from gridlstm.state import State
 
 __all__ = ["SequenceGridLSTM"]
@@ -22,22 +22,22 @@ class SequenceGridLSTM(nn.Module):
     """Two-dimensional Grid LSTM over time and depth, with the calling convention of ``torch.nn.LSTM``.
 
     Each element of the sequence is projected into the hidden and memory vectors that enter the depth
-    dimension at its time (section 4.3); the output is read where they leave it. The state is what
-    travels along time, one pair of vectors a layer.
+    dimension at its time step (section 4.3); the output is read where they leave it. The state is what
+    travels along time, one pair of vectors per layer.
 
     Args:
         input_size: the length of an element of the sequence.
         hidden_size: the length of the hidden and memory vectors.
         num_layers: the number of blocks along depth.
         tied: share one set of weights along depth. Along time weights are always tied.
-        depth: the transform along depth: ``"lstm"``, or one of the non-LSTM transforms of
-            :class:`Dim`, with which the grid corresponds to a Stacked LSTM (section 3.3).
+        depth: the transform along depth, as in :class:`Dim`. With a non-LSTM transform the grid
+            corresponds to a Stacked LSTM (section 3.3).
         priority: whether depth is a priority dimension (Eq. 7).
-        shared: whether depth uses the weights of time too: half the parameters.
-        depth_size: the length of the vectors along depth, at least ``hidden_size``, the default. The
-            output is read from the first ``hidden_size`` values.
-        readout: ``"hidden"``, or ``"both"`` for hidden and memory vectors side by side, as the paper
-            reads its predictions.
+        shared: whether depth uses the weights of time as well, which halves the parameters.
+        depth_size: the length of the vectors along depth, at least ``hidden_size``. The output is read
+            from the first ``hidden_size`` values. Default: ``hidden_size``.
+        readout: ``"hidden"``, or ``"both"`` for hidden and memory vectors side by side, as in the
+            paper.
         batch_first: whether input and output are ``[batch, time, ...]``.
         reverse: travel from the end of the sequence to its beginning.
         options: any further argument of :class:`GridLSTM`.
@@ -122,17 +122,18 @@ class SequenceGridLSTM(nn.Module):
                 ``batch_first``; one sequence ``[time, input]``; or a ``PackedSequence``.
             state: the hidden and memory vectors that enter along time, ``[num_layers, batch,
                 hidden]`` each (no batch axis for one sequence). Default: zero.
-            lengths: how many elements of each sequence are real, ``[batch]``.
+            lengths: the lengths of the sequences, ``[batch]``. Default: all elements are real.
 
         Returns:
             The output, laid out as ``x`` and zero beyond the lengths, and the state that leaves along
-            time, to be handed to the next call. A ``PackedSequence`` keeps its order: row k of the
+            time, to be passed to the next call. A ``PackedSequence`` keeps its order: row k of the
             output's ``data`` belongs to row k of the input's. States are in the order of the
             sequences before they were packed, as in ``torch.nn.LSTM``.
 
         Raises:
-            TypeError: if ``x`` is not of the parameters' dtype, or the state no pair of tensors.
-            ValueError: if a shape does not fit.
+            TypeError: if ``x`` does not have the parameters' dtype, or the state is not a pair of
+                tensors.
+            ValueError: if a shape is wrong or a length is out of range.
         """
         if isinstance(x, PackedSequence):
             if lengths is not None:
@@ -148,7 +149,7 @@ class SequenceGridLSTM(nn.Module):
             check_lengths("lengths", lengths, x.shape[0], 0, x.shape[1])
             time = torch.arange(x.shape[1], device=x.device)
             beyond = (time >= lengths.to(x.device).unsqueeze(-1)).unsqueeze(-1)
-            x = x.masked_fill(beyond, 0)  # Whatever is there, NaN included, must not reach a product.
+            x = x.masked_fill(beyond, 0)  # Padding, even NaN, must not reach a product.
         side = self.projection(x)
         sides = {"depth": side}
         if state is not None:
@@ -195,7 +196,7 @@ class SequenceGridLSTM(nn.Module):
     ) -> tuple[PackedSequence, State]:
         padded, lengths = pad_packed_sequence(x, batch_first=self.batch_first)
         output, out = self(padded, state, lengths=lengths)
-        # In the order of ``x``: to sort again would permute sequences of equal length.
+        # In the order of ``x``: sorting again would permute sequences of equal length.
         if x.sorted_indices is not None:
             output = output.index_select(0 if self.batch_first else 1, x.sorted_indices)
             lengths = lengths[x.sorted_indices.to(lengths.device)]

@@ -1,4 +1,4 @@
-"""The standard LSTM and the Stacked LSTM, which have cells along time but not along depth."""
+"""The standard LSTM and the Stacked LSTM, with cells along time but not along depth."""
 
 from math import sqrt
 from typing import TypeVar
@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from typing_extensions import Never
 
 from gridlstm.checks import check_forget_bias, check_lengths, check_options, check_positive
-from gridlstm.models.recurrent import check_state, time_first
+from gridlstm.models.sequence_network import check_state, time_first
 from gridlstm.state import State
 
 __all__ = ["StackedLSTM"]
@@ -30,14 +30,14 @@ class StackedLSTM(nn.Module):
         input_size: the length of an input vector.
         hidden_size: the length of the hidden and memory vectors.
         num_layers: the number of layers.
-        tied: share one set of weights among all layers. The input is then first projected to
-            ``hidden_size``, the I of Eq. 2; an untied first layer has an input matrix of its own.
+        tied: share one set of weights among all layers. The input is then projected to
+            ``hidden_size``, the I of Eq. 2. An untied first layer has its own input matrix.
         bias: add biases to the preactivations.
-        forget_bias: what the bias of the forget gates starts from. The weights then start
-            Glorot-uniform, as in :class:`GridLSTM`, and the other biases from 0. ``None``
-            keeps PyTorch's initialisation.
+        forget_bias: the initial bias of the forget gates. The weights are then
+            Glorot-uniform, as in :class:`GridLSTM`, and the other biases 0. ``None`` keeps PyTorch's
+            initialisation.
         batch_first: inputs and outputs are ``[batch, time, ...]``; states stay as they are.
-        device: where the parameters live.
+        device: the device of the parameters.
         dtype: the dtype of the parameters.
 
     Variables:
@@ -49,14 +49,13 @@ class StackedLSTM(nn.Module):
 
     Raises:
         TypeError: if an argument is unknown or of the wrong type.
-        ValueError: if a size is not positive, or a forget bias is given without ``bias``.
+        ValueError: if a size is not positive, or ``forget_bias`` is given without ``bias``.
 
     Notes:
         - The output is ``h' = g_o ⊙ tanh(m')``, as PyTorch's kernel computes it. For the
-          ``tanh(g_o ⊙ m')`` of Eq. 1 take a :class:`MultidimensionalLSTM` of one
-          dimension.
-        - PyTorch adds two biases, ``b_ih`` and ``b_hh``; ``forget_bias`` goes into the first.
-        - Glorot's fan-in is the length of H, because the matrices of Eq. 1 act on the whole of it.
+          ``tanh(g_o ⊙ m')`` of Eq. 1 use a :class:`MultidimensionalLSTM` with one dimension.
+        - PyTorch adds two biases, ``b_ih`` and ``b_hh``; ``forget_bias`` sets the first.
+        - Glorot's fan-in is the length of H, because the matrices of Eq. 1 act on all of H.
 
     >>> net = StackedLSTM(5, 8, num_layers=2)
     >>> output, (h, m) = net(torch.randn(7, 3, 5), lengths=torch.tensor([7, 2, 4]))
@@ -106,7 +105,7 @@ class StackedLSTM(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draws the weights anew and sets the biases back."""
+        """Initialises the weights and resets the biases."""
         if self.input_projection is not None:
             self.input_projection.reset_parameters()
         self.lstm.reset_parameters()
@@ -119,7 +118,7 @@ class StackedLSTM(nn.Module):
             weight_ih.uniform_(-bound, bound)
             weight_hh.uniform_(-bound, bound)
             bias_hh.zero_()
-            # PyTorch's order of the gates: update, forget, content, output.
+            # The order of the gates in PyTorch: update, forget, content, output.
             bias_ih.zero_().chunk(4)[1].fill_(self.forget_bias)
 
     def forward(
@@ -133,14 +132,14 @@ class StackedLSTM(nn.Module):
 
         Args:
             x: the inputs, ``[time, batch, input]``.
-            state: hidden and memory vectors to start from, each ``[layers, batch, hidden]``; zero
-                unless given.
-            lengths: how many time steps of each sample are real, ``[batch]``, at least 1. A padded
-                sample gives what it would give alone.
+            state: the initial hidden and memory vectors, each ``[layers, batch, hidden]``. Default:
+                zero.
+            lengths: the lengths of the samples, ``[batch]``, at least 1. Padding does not change the
+                result of a sample.
 
         Returns:
-            The hidden vectors of the last layer, ``[time, batch, hidden]`` and zero where padded, and
-            the state after each sample's last real step, to be passed in with the next inputs.
+            The hidden vectors of the last layer, ``[time, batch, hidden]``, zero where padded, and the
+            state after each sample's last real step, to be passed to the next call.
 
         Raises:
             TypeError: if an argument is of the wrong type or dtype.
@@ -164,7 +163,7 @@ class StackedLSTM(nn.Module):
         return (output.transpose(0, 1) if self.batch_first else output), new_state
 
     def _layers(self, x: Inputs, hidden: Tensor, memory: Tensor) -> tuple[Inputs, State]:
-        """All layers: PyTorch's kernel called once or, tied, once a layer."""
+        """Runs all layers: one call of PyTorch's kernel or, if tied, one per layer."""
         if self.input_projection is not None:
             # After the packing, so that no padding reaches the gradient of the projection.
             if isinstance(x, PackedSequence):

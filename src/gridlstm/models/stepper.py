@@ -1,10 +1,10 @@
-"""A 2-LSTM one character at a time, for generation: NumPy, because a call costs it a microsecond."""
+"""Runs a model one character at a time: in NumPy where possible, whose calls take a microsecond."""
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gridlstm.models.characters import CharacterModel
+from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.sequence import SequenceGridLSTM
 from gridlstm.state import State
 
@@ -14,11 +14,11 @@ Floats = NDArray[np.float32]
 
 
 class ModelStepper:
-    """Any model, one character at a time.
+    """Runs any model one character at a time.
 
     Args:
-        model: what predicts.
-        state: where it stands, for a batch of one; at the beginning unless given.
+        model: the model.
+        state: the initial state, for a batch of one. Default: zero.
     """
 
     def __init__(self, model: CharacterModel, state: State | None = None) -> None:
@@ -27,29 +27,31 @@ class ModelStepper:
 
     @torch.no_grad()
     def __call__(self, symbol: int) -> Floats:
-        """Reads a character and gives the scores of the next, ``[symbols]``."""
+        """Reads a character and returns the scores of the next one, ``[symbols]``."""
         read = torch.tensor([[symbol]], device=self.model.alphabet.device)
         scores, self.state = self.model(read, self.state)
-        found: Floats = scores[0, 0].float().numpy()
-        return found
+        array: Floats = scores[0, 0].float().numpy()
+        return array
 
 
 class GridStepper:
-    """The same for a tied or untied 2-LSTM, several times faster.
+    """Runs a tied or untied 2-LSTM, several times faster than :class:`ModelStepper`.
 
-    Both dimensions of a block are one product: rows of sigmoid gates are halved beforehand, because
-    ``σ(x) = (tanh(x / 2) + 1) / 2``, so one tanh does for all gates.
+    Both dimensions of a block are one product. Rows of sigmoid gates are halved beforehand: because
+    ``σ(x) = (tanh(x / 2) + 1) / 2``, one tanh computes all gates.
 
     Args:
-        model: what predicts; its body a :class:`SequenceGridLSTM` with cells along both dimensions.
-        state: where it stands, for a batch of one; at the beginning unless given.
+        model: the model; its body is a :class:`SequenceGridLSTM` with LSTM cells along both dimensions.
+        state: the initial state, for a batch of one. Default: zero.
     """
 
     def __init__(self, model: CharacterModel, state: State | None = None) -> None:
         body = model.body
         assert isinstance(body, SequenceGridLSTM), "a 2-LSTM"
         d, layers = body.hidden_size, body.num_layers
-        halves = np.repeat(np.array([0.5, 0.5, 0.5, 1.0], np.float32), d)  # Of the gates u, f, o and c.
+        halves = np.repeat(
+            np.array([0.5, 0.5, 0.5, 1.0], np.float32), d
+        )  # For the gates u, f, o and c.
         self.weights, self.biases = [], []
         for layer in range(layers):
             matrices, vectors = [], []
@@ -57,13 +59,13 @@ class GridStepper:
                 shared, offset = body.grid.weights_of(name)
                 weight = _array(shared)
                 vector = np.zeros(weight.shape[:-1], np.float32) if offset is None else _array(offset)
-                own = layer if weight.ndim == 3 else ...
-                matrices.append(weight[own] * halves[:, None])
-                vectors.append(vector[own] * halves)
+                index = layer if weight.ndim == 3 else ...
+                matrices.append(weight[index] * halves[:, None])
+                vectors.append(vector[index] * halves)
             self.weights.append(np.concatenate(matrices))
             self.biases.append(np.concatenate(vectors))
         projection = body.projection.linear
-        # The vectors that a character enters with, [symbols, 2, d]: hidden, then memory.
+        # The vectors with which each character enters, [symbols, 2, d]: hidden, then memory.
         entering = _array(projection.weight).T + (
             0 if projection.bias is None else _array(projection.bias)
         )
@@ -77,9 +79,9 @@ class GridStepper:
             self.hidden[:], self.memory[:] = _array(state.hidden[:, 0]), _array(state.memory[:, 0])
 
     def __call__(self, symbol: int) -> Floats:
-        """Reads a character and gives the scores of the next, ``[symbols]``."""
+        """Reads a character and returns the scores of the next one, ``[symbols]``."""
         d = self.hidden.shape[1]
-        h, m = np.empty((2, d), np.float32), np.empty((2, d), np.float32)  # Of time, of depth.
+        h, m = np.empty((2, d), np.float32), np.empty((2, d), np.float32)  # For time and depth.
         h[1], m[1] = self.entering[symbol]
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             h[0], m[0] = self.hidden[layer], self.memory[layer]
@@ -100,15 +102,15 @@ class GridStepper:
             np.tanh(o, out=h)
             self.hidden[layer], self.memory[layer] = h[0], m[0]
         read = np.concatenate((h[1], m[1])) if self.reads_memory else h[1]
-        found: Floats = self.scores @ read + self.score_bias
-        return found
+        scores: Floats = self.scores @ read + self.score_bias
+        return scores
 
 
 Stepper = ModelStepper | GridStepper
 
 
 def make_stepper(model: CharacterModel, state: State | None = None) -> Stepper:
-    """The fastest way to read on by single characters from a state."""
+    """The fastest stepper for a model, starting from a state."""
     body = model.body
     plain = (
         isinstance(body, SequenceGridLSTM)
@@ -120,5 +122,5 @@ def make_stepper(model: CharacterModel, state: State | None = None) -> Stepper:
 
 
 def _array(tensor: torch.Tensor) -> Floats:
-    found: Floats = tensor.detach().float().cpu().numpy()
-    return found
+    array: Floats = tensor.detach().float().cpu().numpy()
+    return array

@@ -1,4 +1,4 @@
-"""What models that translate share: the door, decoding word by word, and ensembles of them."""
+"""The base class of translation models: checks of sentences, word-by-word decoding, and ensembles."""
 
 import math
 from abc import ABC, abstractmethod
@@ -11,26 +11,25 @@ from torch.nn import functional as F
 
 from gridlstm.checks import check_lengths, check_positive
 
-__all__ = ["Ensemble", "Progress", "Translator", "select"]
+__all__ = ["Ensemble", "Progress", "Translator", "select_sentences"]
 
 Progress = tuple[Any, ...]
-"""How far translations have come: tensors, each ``[batch, ...]``, or tuples of them."""
+"""The state of unfinished translations: tensors, each ``[batch, ...]``, or tuples of them."""
 
 
 class Translator(nn.Module, ABC):
-    """A model of translations, as numbers of words.
+    """A translation model over word indices.
 
-    It gives scores to every word that may come next in the target sentence, for whole sentences at
-    once (:meth:`forward`, to learn from) or one word after the other (:meth:`start` and :meth:`step`,
-    to translate with); both agree.
+    It scores every possible next word of the target sentence, for whole sentences at once
+    (:meth:`forward`, for training) or one word after the other (:meth:`start` and :meth:`step`, for
+    decoding). Both give the same scores.
 
     Args:
-        source_words: the number of different words in source sentences.
-        target_words: the number of different words in target sentences, marks of beginning and end
-            included.
+        source_words: the size of the source vocabulary.
+        target_words: the size of the target vocabulary, with the begin and end marks.
 
     Raises:
-        TypeError: if a size is no integer.
+        TypeError: if a size is not an integer.
         ValueError: if a size is not positive.
     """
 
@@ -45,20 +44,19 @@ class Translator(nn.Module, ABC):
         """Scores every next word of target sentences.
 
         Args:
-            source: words of the source sentences, ``[batch, source]``. What is beyond a sentence's
-                length can be any word and has no effect.
-            target: the mark of the beginning and then words of the target sentences,
-                ``[batch, target]``. What follows a word has no effect on its scores, so sentences that
-                are shorter than others need no length here.
-            lengths: how many words of each source sentence are real, ``[batch]``. Default: all.
+            source: words of the source sentences, ``[batch, source]``. Words beyond a sentence's length
+                have no effect.
+            target: the begin mark and then words of the target sentences, ``[batch, target]``. Words
+                have no effect on the scores before them, so shorter sentences need no length here.
+            lengths: the lengths of the source sentences, ``[batch]``. Default: all words are real.
 
         Returns:
-            For every word of ``target`` the scores (logits) of the word after it,
+            For every word of ``target``, the scores (logits) of the next word,
             ``[batch, target, target_words]``.
 
         Raises:
-            TypeError: if words or lengths are no tensors of integers.
-            ValueError: if a shape does not fit, or a word or length is out of range.
+            TypeError: if words or lengths are not tensors of integers.
+            ValueError: if a shape is wrong, or a word or length is out of range.
         """
         lengths = self._check_source(source, lengths)
         self._check_target(target, source)
@@ -66,7 +64,7 @@ class Translator(nn.Module, ABC):
 
     @torch.no_grad()
     def align(self, source: Tensor, target: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """How much each source word matters for the word after each target word.
+        """How much each source word contributes to the word after each target word.
 
         Args:
             source: as in :meth:`forward`.
@@ -74,8 +72,8 @@ class Translator(nn.Module, ABC):
             lengths: as in :meth:`forward`.
 
         Returns:
-            Numbers of at least 0, ``[maps, batch, target, source]``, 0 beyond the lengths. What they
-            measure, and how many maps there are, depends on the model.
+            Non-negative numbers, ``[maps, batch, target, source]``, 0 beyond the lengths. Their meaning
+            and the number of maps depend on the model.
         """
         lengths = self._check_source(source, lengths)
         self._check_target(target, source)
@@ -84,44 +82,44 @@ class Translator(nn.Module, ABC):
         return maps.masked_fill(beyond.unsqueeze(1), 0)
 
     def start(self, source: Tensor, lengths: Tensor | None = None) -> Progress:
-        """Reads source sentences, to be translated with :meth:`step`.
+        """Reads source sentences, to translate them with :meth:`step`.
 
         Args:
             source: as in :meth:`forward`.
             lengths: as in :meth:`forward`.
 
         Returns:
-            What a first :meth:`step`, with the mark of the beginning, needs. :func:`select` reorders,
-            repeats and drops sentences.
+            What the first :meth:`step` needs. :func:`select_sentences` reorders, repeats and drops
+            sentences.
         """
         return self.begin(source, self._check_source(source, lengths))
 
     @abstractmethod
     def score(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-        """:meth:`forward`, behind the door."""
+        """Computes :meth:`forward`, with checked arguments."""
 
     @abstractmethod
     def map_alignment(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-        """:meth:`align`, behind the door."""
+        """Computes :meth:`align`, with checked arguments."""
 
     @abstractmethod
     def begin(self, source: Tensor, lengths: Tensor) -> Progress:
-        """:meth:`start`, behind the door."""
+        """Computes :meth:`start`, with checked arguments."""
 
     @abstractmethod
     def step(self, words: Tensor, progress: Progress) -> tuple[Tensor, Progress]:
-        """Takes one more target word of each sentence.
+        """Reads one more target word of each sentence.
 
         Args:
-            words: the last words so far, ``[batch]``.
-            progress: what :meth:`start` or an earlier step returned.
+            words: the last words so far, ``[batch]``; first the begin mark.
+            progress: the result of :meth:`start` or of the previous step.
 
         Returns:
-            The scores of the words after them, ``[batch, target_words]``, and what the next step needs.
+            The scores of the next words, ``[batch, target_words]``, and the new progress.
         """
 
     def _check_source(self, source: Tensor, lengths: Tensor | None) -> Tensor:
-        """The lengths, which are those of the tensor unless given."""
+        """The checked lengths. Default: those of the tensor."""
         _check_words("source", source, self.source_words)
         batch, size = source.shape
         if lengths is None:
@@ -139,15 +137,15 @@ class Translator(nn.Module, ABC):
 
 
 class Ensemble(Translator):
-    """Several models as one: the probabilities of words are averaged (section 4.4).
+    """Several models as one, with averaged probabilities of words (section 4.4).
 
-    Its scores are logarithms of probabilities.
+    Its scores are log-probabilities.
 
     Args:
-        members: the models, for the same words.
+        members: the models, which share their vocabularies.
 
     Raises:
-        ValueError: if there are none, or they are for different numbers of words.
+        ValueError: if there are none, or their vocabularies differ in size.
 
     >>> from gridlstm import Reencoder
     >>> both = Ensemble([Reencoder(9, 7, 4), Reencoder(9, 7, 8)])
@@ -165,39 +163,39 @@ class Ensemble(Translator):
         self.members = nn.ModuleList(members)
 
     def score(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-        """The mean of the members' probabilities."""
+        """Averages the members' probabilities."""
         return _average([member.score(source, target, lengths) for member in self._translators()])
 
     def map_alignment(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-        """The maps of all members, one after the other."""
+        """Concatenates the maps of all members."""
         maps = [member.map_alignment(source, target, lengths) for member in self._translators()]
         return torch.cat(maps)
 
     def begin(self, source: Tensor, lengths: Tensor) -> Progress:
-        """What each member has read."""
+        """The progress of each member."""
         return tuple(member.begin(source, lengths) for member in self._translators())
 
     def step(self, words: Tensor, progress: Progress) -> tuple[Tensor, Progress]:
-        """A step of each member; the mean of their probabilities."""
-        taken = [
-            member.step(words, own) for member, own in zip(self._translators(), progress, strict=True)
+        """Runs a step of each member, and averages their probabilities."""
+        steps = [
+            member.step(words, part) for member, part in zip(self._translators(), progress, strict=True)
         ]
-        return _average([scores for scores, _ in taken]), tuple(own for _, own in taken)
+        return _average([scores for scores, _ in steps]), tuple(part for _, part in steps)
 
     def _translators(self) -> list[Translator]:
         return [member for member in self.members if isinstance(member, Translator)]
 
 
-def select(progress: Progress, rows: Tensor) -> Progress:
-    """The sentences ``rows`` of those under way, ``[new batch]``, in that order."""
+def select_sentences(progress: Progress, rows: Tensor) -> Progress:
+    """The progress of the sentences ``rows``, ``[new batch]``, in that order."""
     return tuple(
-        select(part, rows) if isinstance(part, tuple) else part.index_select(0, rows)
+        select_sentences(part, rows) if isinstance(part, tuple) else part.index_select(0, rows)
         for part in progress
     )
 
 
 def _average(scores: Sequence[Tensor]) -> Tensor:
-    """The logarithm of the mean of probabilities, given scores of each ``[..., words]``."""
+    """The logarithm of the mean probabilities, from the scores of each model, ``[..., words]``."""
     stacked = torch.stack([F.log_softmax(s, -1) for s in scores])
     return torch.logsumexp(stacked, 0) - math.log(len(scores))
 
@@ -207,7 +205,7 @@ def _check_words(name: str, words: Tensor, size: int) -> None:
         kind = words.dtype if isinstance(words, Tensor) else type(words).__name__
         raise TypeError(f"{name}: expected a tensor of integers, got {kind}")
     if words.dim() != 2 or not words.numel():
-        raise ValueError(f"{name}: expected [batch, {name}], none of them 0, got {list(words.shape)}")
+        raise ValueError(f"{name}: expected [batch, {name}], each at least 1, got {list(words.shape)}")
     if not words.is_meta:
         least, most = words.aminmax()
         if least < 0 or most >= size:

@@ -1,6 +1,6 @@
-"""The pointwise work of a step as a small C kernel, compiled on the machine that uses it."""
+"""The backend in C: a small kernel, compiled on the machine that uses it."""
 
 from gridlstm.engines.native.build import kernel_name
-from gridlstm.engines.native.pointwise import NativePointwise, native, reasons_against
+from gridlstm.engines.native.native_backend import NativeBackend, use_native
 
-__all__ = ["NativePointwise", "kernel_name", "native", "reasons_against"]
+__all__ = ["NativeBackend", "kernel_name", "use_native"]

@@ -1,8 +1,8 @@
-"""Compiles the kernel on the machine that uses it, once, and keeps the result in the user's cache.
+"""Compiles the kernel on the machine that uses it, once, and caches the result for the user.
 
-What is kept is loaded only if nobody else can have written it and it is whole: from a folder of the
-user that is closed to others, with its checksum at its end, through a copy in memory. So neither a
-planted nor a truncated file is ever mapped.
+A cached library is loaded only if no other user can have written it and it is complete: it lies in a
+private folder, ends with its checksum, and is loaded from a copy in memory. So neither a planted nor a
+truncated file is ever mapped.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from gridlstm.engines.native.compiler import TIMEOUT, Compiler
 from gridlstm.engines.native.layout import SIZES
 from gridlstm.files import atomic_write
 
-__all__ = ["Kernel", "kernel_name", "library"]
+__all__ = ["Kernel", "kernel_name", "library", "load_kernel"]
 
 _log = logging.getLogger("gridlstm")
 _SOURCE = Path(__file__).with_name("kernel.c")
@@ -33,18 +33,18 @@ class Kernel(ctypes.CDLL):
     """The compiled kernel.
 
     Args:
-        content: of the shared library.
-        key: what tells it from other kernels: source, compiler, options and processor.
+        content: the bytes of the shared library.
+        key: identifies the kernel: a hash of source, compiler, options and processor.
 
     Raises:
-        OSError: if it is not a library, or its structures are not those that ``layout`` mirrors.
+        OSError: if it is not a library, or its structures differ in size from those in ``layout``.
     """
 
     def __init__(self, content: bytes, key: str) -> None:
         try:
             with _in_memory(content) as path:
                 super().__init__(path)
-        except (OSError, AttributeError):  # Not everywhere are there such files, or may they be run.
+        except (OSError, AttributeError):  # No such files on this system, or not executable.
             with TemporaryDirectory(prefix="gridlstm-") as private:
                 path = str(Path(private) / "kernel.so")
                 Path(path).write_bytes(content)
@@ -53,29 +53,37 @@ class Kernel(ctypes.CDLL):
         sizes = (ctypes.c_int64 * len(SIZES))()
         self.struct_sizes(sizes)
         if list(sizes) != SIZES:
-            raise OSError(f"structures of {SIZES} bytes expected, the compiled ones have {list(sizes)}")
+            raise OSError(
+                f"expected structures of {SIZES} bytes, got {list(sizes)} in the compiled kernel"
+            )
+
+
+def library() -> Kernel | None:
+    """The compiled kernel, or ``None`` if there is none."""
+    kernel = load_kernel()
+    return None if isinstance(kernel, str) else kernel
 
 
 @lru_cache(maxsize=1)
-def library() -> Kernel | None:
-    """The compiled kernel, or ``None`` where it cannot be compiled; a warning says so once.
+def load_kernel() -> Kernel | str:
+    """The compiled kernel, or the reason why there is none. A failure is logged once as a warning.
 
-    Set ``GRIDLSTM_NATIVE=0`` to do without it, ``CC`` to choose the compiler, and
-    ``GRIDLSTM_CACHE`` to choose where the result is kept.
+    Set ``GRIDLSTM_NATIVE=0`` to disable it, ``CC`` to choose the compiler, and ``GRIDLSTM_CACHE`` to
+    choose where it is cached.
     """
     if os.environ.get("GRIDLSTM_NATIVE") == "0":
-        return None
+        return "GRIDLSTM_NATIVE=0 is set"
     try:
         return _load()
     except (OSError, ValueError) as error:
-        _log.warning("gridlstm: no compiled kernel, so the slower PyTorch path is used (%s)", error)
-        return None
+        _log.warning("gridlstm: no compiled kernel, the slower PyTorch path is used (%s)", error)
+        return str(error)
 
 
 def kernel_name() -> str:
-    """Which kernel this process uses: ``"pytorch"``, or ``"c"`` and the compiled one's key.
+    """The kernel that this process uses: ``"pytorch"``, or ``"c"`` and the key of the compiled kernel.
 
-    Runs of the same name are the same bit for bit, other things being equal.
+    Runs with the same kernel name are bit-identical, other things being equal.
     """
     kernel = library()
     return "pytorch" if kernel is None else f"c {kernel.key}"
@@ -83,44 +91,44 @@ def kernel_name() -> str:
 
 def _load() -> Kernel:
     compiler = Compiler.find()
-    told_apart = b"\0".join(
-        [_SOURCE.read_bytes(), compiler.description.encode(errors="surrogateescape")]
-    )
-    key = hashlib.sha256(told_apart).hexdigest()[:16]
-    trouble: OSError | None = None
-    with ExitStack() as held:
+    identity = b"\0".join([_SOURCE.read_bytes(), compiler.description.encode(errors="surrogateescape")])
+    key = hashlib.sha256(identity).hexdigest()[:16]
+    cache_error: OSError | None = None
+    with ExitStack() as stack:
         try:
             path = private_folder("kernels") / f"kernel-{key}.so"
             content = _read(path)
             if content is None:
-                held.enter_context(_locked(path.with_suffix(".lock")))
+                stack.enter_context(_locked(path.with_suffix(".lock")))
                 content = _read(path)  # Another process may have compiled it while this one waited.
         except OSError as error:
-            trouble, content = error, None
+            cache_error, content = error, None
         if content is not None:
             return Kernel(content, key)
         content = compiler.compile(_SOURCE)
-        kernel = Kernel(content, key)  # Before it is kept: what cannot be loaded is not.
+        kernel = Kernel(content, key)  # Before it is cached: only what can be loaded is.
         try:
-            if trouble is None:
+            if cache_error is None:
                 _write(path, content)
         except OSError as error:
-            trouble = error
-    if trouble is not None:
-        _log.warning("gridlstm: the kernel is compiled by every process, not kept (%s)", trouble)
+            cache_error = error
+    if cache_error is not None:
+        _log.warning(
+            "gridlstm: cannot cache the kernel, so every process compiles it (%s)", cache_error
+        )
     return kernel
 
 
 def _read(path: Path) -> bytes | None:
-    """What :func:`_write` has written, or ``None`` if that is not what is there."""
+    """What :func:`_write` wrote; ``None`` if the file is missing, damaged or not private."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        own = found.st_uid == os.getuid() and not found.st_mode & 0o022
-        if not own or not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        private = status.st_uid == os.getuid() and not status.st_mode & 0o022
+        if not private or not stat.S_ISREG(status.st_mode):
             return None
         whole = file.read()
     content, checksum = whole[:-_CHECKSUM], whole[-_CHECKSUM:]
@@ -130,26 +138,26 @@ def _read(path: Path) -> bytes | None:
 def _write(path: Path, content: bytes) -> None:
     with atomic_write(path) as beside:
         beside.write_bytes(content + hashlib.sha256(content).digest())
-    path.chmod(0o600)  # Whatever the umask; the folder has been closed to others all the time.
+    path.chmod(0o600)  # Whatever the umask; The folder is private in any case.
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One process at a time, so that many that start at once compile once.
+    """Lets one process in at a time, so that many processes that start at once compile only once.
 
     Raises:
-        TimeoutError: if another one has not done in the time that it has for compiling.
+        TimeoutError: if another process does not release the lock in the time allowed for compiling.
     """
-    import fcntl  # Where files have owners; elsewhere there is no private folder to lock.
+    import fcntl  # Not on Windows, where there is no private folder to lock.
 
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        end = time.monotonic() + 2 * TIMEOUT
+        deadline = time.monotonic() + 2 * TIMEOUT
         while True:
             with suppress(BlockingIOError):
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 raise TimeoutError(f"{path}: locked for {2 * TIMEOUT:g} seconds")
             time.sleep(0.05)
         yield
@@ -159,7 +167,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    """A file without a name, which nobody else can truncate while it is mapped."""
+    """An anonymous file, which no other process can truncate while it is mapped."""
     handle = os.memfd_create("gridlstm-kernel")
     try:
         path = f"/proc/self/fd/{handle}"

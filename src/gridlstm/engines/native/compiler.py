@@ -1,4 +1,4 @@
-"""The C compiler of the machine: which one it is, what it compiles for, and how it is run."""
+"""The C compiler of the machine: how it is found, identified and run."""
 
 import os
 import platform
@@ -18,10 +18,10 @@ import torch
 __all__ = ["TIMEOUT", "Compiler"]
 
 TIMEOUT = 60.0
-"""Seconds after which a compiler is stopped, with all processes that it has started."""
+"""Seconds after which the compiler is stopped, together with all processes it started."""
 _OUTPUT = 2**20
-"""Bytes that a compiler may print: far more than any prints about a small file."""
-# No -ffast-math: NaN must go through, and the rounding in exp depends on the order of operations.
+"""Bytes that the compiler may print: far more than it does for a small file."""
+# No -ffast-math: NaN must propagate, and the rounding in exp depends on the order of operations.
 _FLAGS = (
     *("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"),
     *("-std=gnu11", "-fPIC", "-shared"),
@@ -30,7 +30,7 @@ _PROCESSOR = {
     *("vendor_id", "cpu family", "model", "stepping", "flags"),
     *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
 }
-"""What /proc/cpuinfo says about processors of Intel and AMD, and of ARM, that tells them apart."""
+"""The fields of /proc/cpuinfo that identify a processor of Intel, AMD or ARM."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Compiler:
 
     Attributes:
         command: program and options.
-        description: all that its output depends on but for the source: the command, its version, and
-            what it compiles for. A home directory may be shared by different machines.
+        description: all that its output depends on, except the source: the command, its version, and
+            the processor, because different machines may share a home directory.
     """
 
     command: tuple[str, ...]
@@ -48,20 +48,20 @@ class Compiler:
 
     @classmethod
     def find(cls) -> "Compiler":
-        """The one that ``CC`` names, or else the first on the path.
+        """The compiler named by ``CC``. Default: the first of cc, gcc and clang on the path.
 
         Raises:
-            OSError: if there is none or it does not work.
+            OSError: if there is none, or it does not work.
             ValueError: if ``CC`` is not a command.
         """
         command = [*_program(), *_FLAGS]
-        # Compilers print their version and what -march=native comes to here, and compile nothing.
+        # Prints the version and what -march=native means on this machine, and compiles nothing.
         printed = _run([*command, "-###", "-E", "-x", "c", os.devnull])
         command.append(_openmp(printed))
         return cls(tuple(command), "\0".join([*command, printed, *_processors()]))
 
     def compile(self, source: Path) -> bytes:
-        """The shared library that it makes of a source.
+        """Compiles a source file to a shared library.
 
         Raises:
             OSError: if it fails.
@@ -73,25 +73,25 @@ class Compiler:
 
 
 def _program() -> list[str]:
-    given = os.environ.get("CC", "").strip()
+    command = os.environ.get("CC", "").strip()
     try:
-        words = shlex.split(given)
+        words = shlex.split(command)
     except ValueError as error:
-        raise ValueError(f"CC: expected a command, got {given} ({error})") from error
+        raise ValueError(f"CC: expected a command, got {command} ({error})") from error
     for name in words[:1] or ("cc", "gcc", "clang"):
-        if found := shutil.which(name):
-            return [str(Path(found).absolute()), *words[1:]]
-    raise OSError(f"CC: expected a program, got {given}" if words else "no C compiler found")
+        if path := shutil.which(name):
+            return [str(Path(path).absolute()), *words[1:]]
+    raise OSError(f"CC: expected a program, got {command}" if words else "no C compiler found")
 
 
 def _openmp(printed: str) -> str:
-    """Threads only with the OpenMP runtime that PyTorch has loaded: two would fight over the cores."""
+    """Threads only with the OpenMP runtime that PyTorch uses: two runtimes would compete for cores."""
     shared = (Path(torch.__file__).parent / "lib" / "libgomp.so.1").exists()
     return "-fopenmp" if shared and "gcc version" in printed else "-fopenmp-simd"
 
 
 def _processors() -> list[str]:
-    """What tells the processors of this machine from those of others, each kind of them once."""
+    """Descriptions of this machine's processors, each kind once."""
     try:
         processors = Path("/proc/cpuinfo").read_text(errors="replace").split("\n\n")
     except OSError:
@@ -104,14 +104,14 @@ def _processors() -> list[str]:
 
 
 def _run(command: Sequence[str]) -> str:
-    """What a program prints, which must be little and come soon; it has no input.
+    """Runs a program without input, and returns its output.
 
     Raises:
         OSError: if it cannot be started, fails, prints too much or takes too long.
     """
     with subprocess.Popen(
         command,
-        cwd=os.sep,  # Some put the current folder into their output.
+        cwd=os.sep,  # Some compilers put the current folder into their output.
         env={**os.environ, "LC_ALL": "C"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -119,15 +119,15 @@ def _run(command: Sequence[str]) -> str:
         start_new_session=True,  # A process group of its own, which can be stopped as a whole.
     ) as process:
         assert process.stdout is not None, "it is a pipe"
-        trouble = []
+        reasons = []
 
-        def stop(why: str) -> None:
-            trouble.append(why)
-            with suppress(OSError):  # It has ended by itself.
+        def stop(reason: str) -> None:
+            reasons.append(reason)
+            with suppress(OSError):  # It has already ended.
                 os.killpg(process.pid, signal.SIGKILL)
 
-        late = Timer(TIMEOUT, stop, [f"not done after {TIMEOUT:g} seconds"])
-        late.start()
+        timer = Timer(TIMEOUT, stop, [f"not finished after {TIMEOUT:g} seconds"])
+        timer.start()
         try:
             printed = process.stdout.read(_OUTPUT)
             if len(printed) == _OUTPUT:
@@ -137,8 +137,8 @@ def _run(command: Sequence[str]) -> str:
             stop("interrupted")
             raise
         finally:
-            late.cancel()
-    said = printed.decode(errors="replace")
+            timer.cancel()
+    output = printed.decode(errors="replace")
     if process.returncode != 0:
-        raise OSError(f"{command[0]} failed: {', '.join(trouble) or ' '.join(said.split())[-500:]}")
-    return said
+        raise OSError(f"{command[0]} failed: {', '.join(reasons) or ' '.join(output.split())[-500:]}")
+    return output

@@ -1,8 +1,8 @@
-/* The pointwise work of a step: everything between its matrix products.
+/* The work of a step between its matrix products.
  *
- * Compiled on the machine that uses it (build.py), and includes itself once for each pair of types:
- * REAL is that of states and arithmetic, LOW that of the products' operands and results. pointwise.py
- * does the same with PyTorch and is the place to read first. The structures are mirrored in layout.py.
+ * Compiled on the machine that uses it (build.py). Includes itself once for each pair of types: REAL is
+ * the type of states and arithmetic, LOW that of the operands and results of products. torch_backend.py
+ * computes the same with PyTorch and is the place to read first. layout.py mirrors the structures.
  *
  * Letters: n a block of the step, b a sample, r = n * batch + b a row, d the length of a vector; H, M, G
  * the columns of all hidden vectors, of all memories, of the gates of a phase. The rows of a step are
@@ -16,13 +16,13 @@
 
 enum { LSTM, IDENTITY, TANH, RELU, GRU };
 
-/* One dimension. The sides are [faces, batch, d], the blocks' vectors [blocks, batch, d]. In the backward
- * pass all of them are gradients, and null where there is none. */
+/* One dimension. Sides are [faces, batch, d], the vectors of all blocks [blocks, batch, d]. In the backward
+ * pass all of them are gradients; null if there is none. */
 typedef struct {
     int64_t kind, phase, d;
-    int64_t standard;              /* of an LSTM: h' = g_o tanh(m') instead of tanh(g_o m') */
+    int64_t standard;              /* for an LSTM: h' = g_o tanh(m') instead of tanh(g_o m') */
     int64_t hidden, memory, gates; /* its first column of H, of M, of the gates of its phase */
-    const int64_t *successor;      /* [blocks]: its place in the next step, or -1 where it leaves */
+    const int64_t *successor;      /* [blocks]: its place in the next step; -1 if it leaves the grid */
     const int64_t *face;           /* [blocks] */
     const uint8_t *enters;         /* [blocks] */
     void *in_h, *in_m, *out_h, *out_m, *blocks_h, *blocks_m;
@@ -40,7 +40,7 @@ typedef struct {
     const void *bias[2];       /* [sets, G] */
 } Grid;
 
-/* The rows of one step, from its first: x and gates are LOW, the rest REAL. In the backward pass
+/* The first row of one step in each buffer: x and gates are LOW, the rest REAL. In the backward pass
  * grad_x is the gradient of what a phase read. */
 typedef struct {
     int64_t start, n, discard; /* discard: compute the gates, hand nothing on */
@@ -49,14 +49,14 @@ typedef struct {
     void *x[2], *gates[2], *grad_x[2];
 } Step;
 
-/* What layout.py has to agree with. */
+/* layout.py checks these sizes when the kernel is loaded. */
 void struct_sizes(int64_t *sizes) {
     sizes[0] = sizeof(Transform);
     sizes[1] = sizeof(Grid);
     sizes[2] = sizeof(Step);
 }
 
-/* Small steps are not worth waking a thread for. */
+/* Waking a thread does not pay for small steps. */
 #define ROWS                                                                                           \
     _Pragma("omp parallel for schedule(static) num_threads(grid->threads) if (rows * grid->H > 8192)") \
     for (int64_t r = 0; r < rows; r++)
@@ -82,50 +82,50 @@ static inline bfloat16 store_bfloat16(float x) {
     return x == x ? bits : 0x7fc0;
 }
 
-/* A sigmoid gate in low precision: g, or g - 1 where that is closer to 0, so that both g and 1 - g, which
- * the backward pass multiplies by, keep their precision. */
-static inline float open_bfloat16(bfloat16 x) {
+/* A sigmoid gate in low precision: g, or g - 1 if that is closer to 0. So both g and 1 - g, by which the
+ * backward pass multiplies, keep their precision. */
+static inline float decode_sigmoid_bfloat16(bfloat16 x) {
     float g = load_bfloat16(x);
     return g < 0 ? 1 + g : g;
 }
-static inline float rest_bfloat16(bfloat16 x) {
+static inline float complement_bfloat16(bfloat16 x) {
     float g = load_bfloat16(x);
     return g < 0 ? -g : 1 - g;
 }
-static inline bfloat16 shut_bfloat16(float g) {
-    float rest = g - 1;
-    return store_bfloat16(g < 0.5f ? g : rest > -1e-30f ? -1e-30f : rest);
+static inline bfloat16 encode_sigmoid_bfloat16(float g) {
+    float shifted = g - 1;
+    return store_bfloat16(g < 0.5f ? g : shifted > -1e-30f ? -1e-30f : shifted);
 }
 
-/* A content gate in low precision: c, or beyond a half its distance from 1 or -1 with the sign of c, times
- * 2^64 to tell it from c: so both c and 1 - c c keep their precision. */
-static inline float open_content_bfloat16(bfloat16 x) {
+/* A content gate in low precision: c, or beyond a half its distance from 1 or -1, with the sign of c, times
+ * 2^64 to distinguish it from c. So both c and 1 - c c keep their precision. */
+static inline float decode_tanh_bfloat16(bfloat16 x) {
     float c = load_bfloat16(x);
     return fabsf(c) < 1 ? c : copysignf(1 - fabsf(c) * 0x1p-64f, c);
 }
-static inline float rest_content_bfloat16(bfloat16 x) {
+static inline float tanh_slope_bfloat16(bfloat16 x) {
     float c = fabsf(load_bfloat16(x));
-    float rest = c < 1 ? 1 - c : c * 0x1p-64f;
-    return rest * (2 - rest);
+    float distance = c < 1 ? 1 - c : c * 0x1p-64f;
+    return distance * (2 - distance);
 }
-static inline bfloat16 shut_content_bfloat16(float c) {
-    float rest = 1 - fabsf(c), far = rest * 0x1p64f;
-    return store_bfloat16(rest > 0.5f ? c : copysignf(far < 1 ? 1 : far, c));
+static inline bfloat16 encode_tanh_bfloat16(float c) {
+    float distance = 1 - fabsf(c), scaled = distance * 0x1p64f;
+    return store_bfloat16(distance > 0.5f ? c : copysignf(scaled < 1 ? 1 : scaled, c));
 }
-#define PLAIN(type)                                                  \
-    static inline type load_##type(type x) { return x; }             \
-    static inline type store_##type(type x) { return x; }            \
-    static inline type open_##type(type g) { return g; }             \
-    static inline type rest_##type(type g) { return 1 - g; }         \
-    static inline type shut_##type(type g) { return g; }             \
-    static inline type open_content_##type(type c) { return c; }     \
-    static inline type rest_content_##type(type c) { return 1 - c * c; } \
-    static inline type shut_content_##type(type c) { return c; }
+#define PLAIN(type)                                                    \
+    static inline type load_##type(type x) { return x; }               \
+    static inline type store_##type(type x) { return x; }              \
+    static inline type decode_sigmoid_##type(type g) { return g; }     \
+    static inline type complement_##type(type g) { return 1 - g; }     \
+    static inline type encode_sigmoid_##type(type g) { return g; }     \
+    static inline type decode_tanh_##type(type c) { return c; }        \
+    static inline type tanh_slope_##type(type c) { return 1 - c * c; } \
+    static inline type encode_tanh_##type(type c) { return c; }
 PLAIN(float)
 PLAIN(double)
 
 /* exp, sigmoid and tanh of float in a form that compilers vectorise, with the polynomials of Cephes'
- * expf and tanhf. tests/test_native.py holds them to 4 units in the last place. NaN goes through. */
+ * expf and tanhf. tests/test_native.py allows errors of 4 units in the last place. NaN propagates. */
 static inline float exp_float(float x) {
     x = x > 88.0f ? 88.0f : x;
     x = x < -87.0f ? -87.0f : x;
@@ -188,15 +188,15 @@ void map_tanh(const float *x, float *y, int64_t n) {
 
 #define LOAD(x) JOIN(load, LOW)(x)
 #define STORE(x) JOIN(store, LOW)(x)
-#define OPEN(g) JOIN(open, LOW)(g)
-#define REST(g) JOIN(rest, LOW)(g)
-#define SHUT(g) JOIN(shut, LOW)(g)
-#define OPEN_CONTENT(c) JOIN(open_content, LOW)(c)
-#define REST_CONTENT(c) JOIN(rest_content, LOW)(c)
-#define SHUT_CONTENT(c) JOIN(shut_content, LOW)(c)
+#define DECODE_SIGMOID(g) JOIN(decode_sigmoid, LOW)(g)
+#define COMPLEMENT(g) JOIN(complement, LOW)(g)
+#define ENCODE_SIGMOID(g) JOIN(encode_sigmoid, LOW)(g)
+#define DECODE_TANH(c) JOIN(decode_tanh, LOW)(c)
+#define TANH_SLOPE(c) JOIN(tanh_slope, LOW)(c)
+#define ENCODE_TANH(c) JOIN(encode_tanh, LOW)(c)
 
-/* Where a vector of block n, sample b goes when it leaves the block: to a row of the next step, or out
- * through the side. In the backward pass, where its gradient comes from; null if nowhere. */
+/* Where a vector of block n, sample b goes: to a row of the next step, or out through the side. In the
+ * backward pass, where its gradient comes from; null if there is none. */
 static inline REAL *NAME(beyond)(const Grid *grid, const Transform *t, int64_t n, int64_t b, void *next,
                                  int64_t columns, int64_t column, void *out) {
     const int64_t successor = t->successor[n];
@@ -224,7 +224,7 @@ void NAME(enter)(const Grid *grid, const Step *step) {
     }
 }
 
-/* Vectors as a phase reads them: after dropout. */
+/* Copies vectors as a phase reads them: after dropout. */
 static inline void NAME(drop)(const Grid *grid, int64_t phase, int64_t row, int64_t column, int64_t d,
                               const REAL *restrict h, LOW *restrict x) {
     if (grid->kept) {
@@ -236,8 +236,8 @@ static inline void NAME(drop)(const Grid *grid, int64_t phase, int64_t row, int6
     }
 }
 
-/* What a phase multiplies by its weights. In a second phase, what the first has computed is there
- * already (Eq. 7). */
+/* Copies what a phase multiplies by its weights. For a second phase, `forward` has already written the
+ * results of the first (Eq. 7). */
 void NAME(read)(const Grid *grid, const Step *step, int64_t phase) {
     const int64_t B = grid->batch, H = grid->pitch_h, rows = step->n * B;
     ROWS for (int64_t i = 0; i < grid->transforms; i++) {
@@ -258,23 +258,24 @@ static inline void NAME(lstm)(int64_t d, int64_t standard, LOW *restrict g, cons
         REAL c = MATH(tanh)(LOAD(g[3 * d + j]) + bias[3 * d + j]);
         REAL y = f * m[j] + u * c;
         REAL z = MATH(tanh)(standard ? y : o * y);
-        g[j] = SHUT(u);
-        g[d + j] = SHUT(f);
-        g[2 * d + j] = SHUT(o);
-        g[3 * d + j] = SHUT_CONTENT(c);
+        g[j] = ENCODE_SIGMOID(u);
+        g[d + j] = ENCODE_SIGMOID(f);
+        g[2 * d + j] = ENCODE_SIGMOID(o);
+        g[3 * d + j] = ENCODE_TANH(c);
         new_m[j] = y;
         new_h[j] = standard ? o * z : z;
     }
 }
 
-/* Its backward; the gates make room for the gradients of their preactivations. */
+/* Its backward; the gates are overwritten with the gradients of their preactivations. */
 static inline void NAME(lstm_backward)(int64_t d, int64_t standard, LOW *restrict g, const REAL *restrict m,
                                        const REAL *restrict grad_h, const REAL *restrict grad_new_m,
                                        REAL *restrict grad_m) {
     SIMD for (int64_t j = 0; j < d; j++) {
-        REAL u = OPEN(g[j]), f = OPEN(g[d + j]), o = OPEN(g[2 * d + j]), c = OPEN_CONTENT(g[3 * d + j]);
-        REAL not_u = REST(g[j]), not_f = REST(g[d + j]), not_o = REST(g[2 * d + j]);
-        REAL slope_c = REST_CONTENT(g[3 * d + j]);
+        REAL u = DECODE_SIGMOID(g[j]), f = DECODE_SIGMOID(g[d + j]), o = DECODE_SIGMOID(g[2 * d + j]);
+        REAL c = DECODE_TANH(g[3 * d + j]);
+        REAL not_u = COMPLEMENT(g[j]), not_f = COMPLEMENT(g[d + j]), not_o = COMPLEMENT(g[2 * d + j]);
+        REAL slope_c = TANH_SLOPE(g[3 * d + j]);
         REAL y = f * m[j] + u * c;
         REAL z = MATH(tanh)(standard ? y : o * y);
         REAL grad_z = (1 - z * z) * grad_h[j];
@@ -288,7 +289,7 @@ static inline void NAME(lstm_backward)(int64_t d, int64_t standard, LOW *restric
     }
 }
 
-/* The GRU of cells/gru.py: r and z, the part of n that the other hidden vectors give, and its own. */
+/* The GRU of cells/gru.py. Rows: r, z, the part of n from the other hidden vectors, and that from its own. */
 static inline void NAME(gru)(int64_t d, LOW *restrict g, const REAL *restrict bias, const REAL *restrict h,
                              REAL *restrict new_h) {
     SIMD for (int64_t j = 0; j < d; j++) {
@@ -296,20 +297,21 @@ static inline void NAME(gru)(int64_t d, LOW *restrict g, const REAL *restrict bi
         REAL z = MATH(sigmoid)(LOAD(g[d + j]) + bias[d + j]);
         REAL own = LOAD(g[3 * d + j]) + bias[3 * d + j];
         REAL n = MATH(tanh)(LOAD(g[2 * d + j]) + bias[2 * d + j] + r * own);
-        g[j] = SHUT(r);
-        g[d + j] = SHUT(z);
-        g[2 * d + j] = SHUT_CONTENT(n);
+        g[j] = ENCODE_SIGMOID(r);
+        g[d + j] = ENCODE_SIGMOID(z);
+        g[2 * d + j] = ENCODE_TANH(n);
         g[3 * d + j] = STORE(own);
         new_h[j] = n + z * (h[j] - n);
     }
 }
 
-/* Its backward; grad_old is the gradient of the old hidden vector, but for that by way of H. */
+/* Its backward; grad_old is the gradient of the old hidden vector, without that by way of H. */
 static inline void NAME(gru_backward)(int64_t d, LOW *restrict g, const REAL *restrict h,
                                       const REAL *restrict grad_h, REAL *restrict grad_old) {
     SIMD for (int64_t j = 0; j < d; j++) {
-        REAL r = OPEN(g[j]), z = OPEN(g[d + j]), n = OPEN_CONTENT(g[2 * d + j]), own = LOAD(g[3 * d + j]);
-        REAL not_r = REST(g[j]), not_z = REST(g[d + j]), slope_n = REST_CONTENT(g[2 * d + j]);
+        REAL r = DECODE_SIGMOID(g[j]), z = DECODE_SIGMOID(g[d + j]), n = DECODE_TANH(g[2 * d + j]);
+        REAL own = LOAD(g[3 * d + j]);
+        REAL not_r = COMPLEMENT(g[j]), not_z = COMPLEMENT(g[d + j]), slope_n = TANH_SLOPE(g[2 * d + j]);
         REAL grad_n = grad_h[j] * not_z * slope_n;
         g[j] = STORE(grad_n * own * r * not_r);
         g[d + j] = STORE(grad_h[j] * (h[j] - n) * z * not_z);
@@ -338,7 +340,7 @@ static inline void NAME(transfer_backward)(int64_t d, int64_t kind, LOW *restric
     }
 }
 
-/* A phase of a step, after its product: new vectors are written to where they are read next. */
+/* A phase of a step, after its product: new vectors are written where they are read next. */
 void NAME(forward)(const Grid *grid, const Step *step, int64_t phase) {
     const int64_t B = grid->batch, H = grid->pitch_h, M = grid->pitch_m, G = grid->pitch_g[phase], rows = step->n * B;
     ROWS for (int64_t i = 0; i < grid->transforms; i++) {
@@ -387,7 +389,7 @@ static inline void NAME(add_read)(const Grid *grid, int64_t phase, int64_t row, 
     }
 }
 
-/* The gradient of a vector that left a block: of where it went and of the trace. */
+/* The gradient of a vector that left a block: from where it went, and from the trace. */
 static inline void NAME(gather)(int64_t d, const REAL *beyond, const void *blocks, int64_t row, REAL *to) {
     if (beyond) memcpy(to, beyond, d * sizeof(REAL));
     else memset(to, 0, d * sizeof(REAL));
@@ -402,7 +404,7 @@ void NAME(backward)(const Grid *grid, const Step *step, int64_t phase) {
         const Transform *t = &grid->transform[i];
         const int64_t n = step->start + r / B, b = r % B, row = step->start * B + r, d = t->d;
         const int masked = NAME(masked)(grid, row);
-        /* What a masked block read may be anything; in the gradient of the weights 0 NaN were NaN. */
+        /* A masked block may have read NaN, and 0 * NaN would spoil the gradient of the weights. */
         if (masked) memset((LOW *)step->x[phase] + r * H + t->hidden, 0, d * sizeof(LOW));
         if (t->phase != phase) continue;
         LOW *g = (LOW *)step->gates[phase] + r * G + t->gates;
@@ -433,16 +435,16 @@ void NAME(backward)(const Grid *grid, const Step *step, int64_t phase) {
 /* After the products of all phases: the gradients of the incoming hidden vectors. */
 void NAME(finish)(const Grid *grid, const Step *step) {
     const int64_t B = grid->batch, H = grid->pitch_h, rows = step->n * B;
-    /* The product of a single phase is the gradient itself, where nothing else is to be done to it. */
-    const int there = step->grad_x[0] == step->grad_h;
+    /* With a single phase and nothing to add, the product has written the gradient in place. */
+    const int in_place = step->grad_x[0] == step->grad_h;
     ROWS for (int64_t i = 0; i < grid->transforms; i++) {
         const Transform *t = &grid->transform[i];
         const int64_t n = step->start + r / B, b = r % B, row = step->start * B + r, d = t->d;
         REAL *grad_h = (REAL *)step->grad_h + r * H + t->hidden;
         if (NAME(masked)(grid, row)) {
             NAME(gather)(d, NAME(beyond)(grid, t, n, b, step->next_grad_h, H, t->hidden, t->out_h), t->blocks_h, row, grad_h);
-        } else if (!there) {
-            if (t->kind != GRU) memset(grad_h, 0, d * sizeof(REAL)); /* There it has begun in `backward`. */
+        } else if (!in_place) {
+            if (t->kind != GRU) memset(grad_h, 0, d * sizeof(REAL)); /* For a GRU, `backward` has written the first part. */
             for (int64_t phase = 0; phase <= t->phase; phase++)
                 NAME(add_read)(grid, phase, row, t->hidden, d, (LOW *)step->grad_x[phase] + r * H + t->hidden, grad_h);
         }
@@ -452,10 +454,10 @@ void NAME(finish)(const Grid *grid, const Step *step) {
 
 #undef LOAD
 #undef STORE
-#undef OPEN
-#undef REST
-#undef SHUT
-#undef OPEN_CONTENT
-#undef REST_CONTENT
-#undef SHUT_CONTENT
+#undef DECODE_SIGMOID
+#undef COMPLEMENT
+#undef ENCODE_SIGMOID
+#undef DECODE_TANH
+#undef TANH_SLOPE
+#undef ENCODE_TANH
 #endif

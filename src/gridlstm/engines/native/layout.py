@@ -1,4 +1,4 @@
-"""The structures of ``kernel.c``, and how a call fills them."""
+"""The structures of ``kernel.c`` mirrored with ctypes, and how a call fills them."""
 
 import ctypes
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from gridlstm.cells import CONNECTIONS, GRU, LSTM, Cell
+from gridlstm.engines.backend import Boundary
 from gridlstm.engines.buffers import Buffers, Call, Gradients, Rows
-from gridlstm.engines.pointwise import Rim
 from gridlstm.engines.workspace import pitch
 from gridlstm.state import State
 
-__all__ = ["SIZES", "Grid", "Step", "fill_grid", "fill_steps", "kind_of"]
+__all__ = ["SIZES", "GridStruct", "StepStruct", "fill_grid", "fill_steps", "kind_of"]
 
 _LSTM, _GRU = 0, 4
 _CONNECTIONS = {"identity": 1, "tanh": 2, "relu": 3}
@@ -21,18 +21,18 @@ _CONNECTIONS = {"identity": 1, "tanh": 2, "relu": 3}
 _int, _pointer = ctypes.c_int64, ctypes.c_void_p
 
 
-class Transform(ctypes.Structure):
-    """One dimension."""
+class TransformStruct(ctypes.Structure):
+    """``Transform`` in ``kernel.c``: one dimension."""
 
     _fields_ = [
         *((name, _int) for name in ("kind", "phase", "d", "standard", "hidden", "memory", "gates")),
         *((name, _pointer) for name in ("successor", "face", "enters")),
-        *((f"{rim}_{what}", _pointer) for rim in ("in", "out", "blocks") for what in "hm"),
+        *((f"{where}_{vector}", _pointer) for where in ("in", "out", "blocks") for vector in "hm"),
     ]
 
 
-class Grid(ctypes.Structure):
-    """A call."""
+class GridStruct(ctypes.Structure):
+    """``Grid`` in ``kernel.c``: one call."""
 
     _fields_ = [
         *((name, _int) for name in ("transforms", "phases", "blocks", "batch", "H")),
@@ -42,14 +42,14 @@ class Grid(ctypes.Structure):
         ("pitch_g", _int * 2),
         ("threads", _int),
         ("scale", ctypes.c_double),
-        ("transform", ctypes.POINTER(Transform)),
+        ("transform", ctypes.POINTER(TransformStruct)),
         *((name, _pointer) for name in ("weight_set", "mask", "kept")),
         ("bias", _pointer * 2),
     ]
 
 
-class Step(ctypes.Structure):
-    """The rows of a step."""
+class StepStruct(ctypes.Structure):
+    """``Step`` in ``kernel.c``: the rows of one step."""
 
     _fields_ = [
         ("start", _int),
@@ -61,12 +61,12 @@ class Step(ctypes.Structure):
     ]
 
 
-SIZES = [ctypes.sizeof(struct) for struct in (Transform, Grid, Step)]
-"""What the kernel says of its own structures, if these mirror them."""
+SIZES = [ctypes.sizeof(struct) for struct in (TransformStruct, GridStruct, StepStruct)]
+"""The kernel must report the same sizes when it is loaded."""
 
 
 def kind_of(cell: Cell) -> int | None:
-    """The number by which the kernel knows a cell; ``None`` if it does not."""
+    """The kernel's number for a cell; ``None`` if the kernel does not implement it."""
     if type(cell) is LSTM:
         return _LSTM
     if type(cell) is GRU:
@@ -74,8 +74,8 @@ def kind_of(cell: Cell) -> int | None:
     return _CONNECTIONS.get(cell.name) if CONNECTIONS.get(cell.name) == cell else None
 
 
-def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
-    """The structure of a call, and what has to stay alive as long as it is used."""
+def fill_grid(call: Call, boundary: Boundary, like: Tensor) -> tuple[GridStruct, list[object]]:
+    """The structure of a call, and the objects that it points to, which must be kept alive."""
     block, plan = call.block, call.plan
     alive: list[object] = []
 
@@ -85,10 +85,10 @@ def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
         alive.append(tensor := tensor.contiguous())
         return tensor.data_ptr()
 
-    blocks = rim.blocks or [State(None, None)] * len(block.transforms)  # type: ignore[arg-type]
-    transforms = (Transform * len(block.transforms))(
+    blocks = boundary.blocks or [State(None, None)] * len(block.transforms)  # type: ignore[arg-type]
+    transforms = (TransformStruct * len(block.transforms))(
         *(
-            Transform(
+            TransformStruct(
                 kind_of(transform.cell),
                 transform.phase,
                 block.width(i),
@@ -97,7 +97,7 @@ def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
                 0 if transform.memory is None else transform.memory.start,
                 transform.gates.start,
                 *(array.ctypes.data for array in (plan.successor[i], plan.face[i], plan.enters[i])),
-                *(pointer(t) for rim in (rim.incoming, rim.outgoing, blocks) for t in rim[i]),
+                *(pointer(t) for s in (boundary.incoming, boundary.outgoing, blocks) for t in s[i]),
             )
             for i, transform in enumerate(block.transforms)
         )
@@ -107,7 +107,7 @@ def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
         like.new_zeros(plan.sets, size) if bias is None else bias
         for bias, size in zip(call.biases, block.gate_sizes, strict=True)
     ]
-    grid = Grid(
+    grid = GridStruct(
         transforms=len(transforms),
         phases=len(block.phases),
         blocks=plan.blocks,
@@ -128,22 +128,23 @@ def fill_grid(call: Call, rim: Rim, like: Tensor) -> tuple[Grid, list[object]]:
     return grid, alive
 
 
-def fill_steps(call: Call, buffers: Buffers, gradients: Gradients | None) -> list[Step]:
-    """The structures of all steps."""
+def fill_steps(call: Call, buffers: Buffers, gradients: Gradients | None) -> list[StepStruct]:
+    """The structures of all steps, in order."""
     count = len(call.plan.steps)
 
     def places(rows: Rows | None) -> list[int | None]:
-        """The address of each step's first row, and nothing beyond the last step."""
+        """The address of each step's first row; ``None`` beyond the last step."""
         if rows is None:
             return [None] * (count + 1)
-        first, bytes_a_row = rows.data.data_ptr(), rows.data.stride(0) * rows.data.element_size()
-        return [*(first + rows.first(s) * bytes_a_row for s in range(count)), None]
+        first, row_bytes = rows.data.data_ptr(), rows.data.stride(0) * rows.data.element_size()
+        return [*(first + rows.first(s) * row_bytes for s in range(count)), None]
 
     def pairs(phases: Sequence[Rows] | None) -> list[Any]:
+        """For each step, the addresses of both phases."""
         columns = [places(rows) for rows in phases or []]
-        return [(_pointer * 2)(*found) for found in zip(*columns, strict=True)] or [
-            (_pointer * 2)()
-        ] * count
+        if not columns:
+            return [(_pointer * 2)()] * count
+        return [(_pointer * 2)(*addresses) for addresses in zip(*columns, strict=True)]
 
     h, m = places(buffers.hidden), places(buffers.memory)
     grad_h, grad_m = (
@@ -155,7 +156,7 @@ def fill_steps(call: Call, buffers: Buffers, gradients: Gradients | None) -> lis
         pairs(gradients.inputs if gradients else None),
     )
     return [
-        Step(
+        StepStruct(
             step.start,
             step.stop - step.start,
             0,

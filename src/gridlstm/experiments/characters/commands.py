@@ -13,7 +13,7 @@ from gridlstm.experiments.characters.data import encode, read_file
 from gridlstm.experiments.characters.options import GenerateOptions, ScoreOptions
 from gridlstm.experiments.characters.problem import make_model, measure
 from gridlstm.experiments.trained import open_run, options_of, stored_weights
-from gridlstm.models.characters import CharacterModel
+from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.generate import generate
 from gridlstm.pipes import print_json
 from gridlstm.training.rundir import RunDir

@@ -21,7 +21,7 @@ from gridlstm.experiments.characters.data import (
 )
 from gridlstm.experiments.characters.options import CharacterEval, CharacterOptions
 from gridlstm.experiments.symbol_weights import symbol_weights
-from gridlstm.models.characters import CharacterModel, Recurrent
+from gridlstm.models.character_model import CharacterBody, CharacterModel
 from gridlstm.models.gated_feedback import GatedFeedbackLSTM
 from gridlstm.models.generate import generate
 from gridlstm.models.multiplicative import MultiplicativeRNN
@@ -149,7 +149,7 @@ def make_model(options: CharacterOptions, alphabet: bytes) -> CharacterModel:
     kind, symbols = options.network, len(alphabet)
     cells: dict[str, Any] = {"forget_bias": options.forget_bias, "batch_first": True}
     sizes = (symbols, options.hidden, options.layers)
-    body: Recurrent
+    body: CharacterBody
     if kind.endswith("grid"):
         body = SequenceGridLSTM(
             *sizes, tied=kind != "untied-grid", shared=kind == "shared-grid", readout="both", **cells

@@ -15,8 +15,8 @@ from gridlstm.experiments.translation.tokens import Chinese, Tokeniser, make_tok
 from gridlstm.experiments.translation.vocabulary import BEGIN, END, PADDING, UNKNOWN, Vocabulary
 from gridlstm.fields import check_types
 from gridlstm.models.attention import AttentionTranslator
+from gridlstm.models.beam_search import Rules, search_all
 from gridlstm.models.reencoder import Reencoder
-from gridlstm.models.search import Rules, search_all
 from gridlstm.models.translator import Ensemble, Translator
 from gridlstm.training.rundir import RunDir
 

@@ -1,4 +1,4 @@
-"""What fully connected networks share: a projection of the input, and layers of one width."""
+"""The base class of fully connected networks: a projection of the input, and layers of one width."""
 
 from abc import ABC, abstractmethod
 
@@ -9,21 +9,21 @@ from torch.nn import functional as F
 from gridlstm.cells import CONNECTIONS, Transfer
 from gridlstm.checks import check_positive, check_tensor
 
-__all__ = ["Layers"]
+__all__ = ["FullyConnected"]
 
 
-class Layers(nn.Module, ABC):
+class FullyConnected(nn.Module, ABC):
     """Layers ``h' = f(W h + b, h)`` on top of a projection, tied or untied.
 
     Args:
         input_size: the length of an input vector.
         hidden_size: the number of units of each layer.
-        num_layers: the number of layers, the projection not counted.
-        parts: how many matrices ``[hidden, hidden]`` a layer has, one below the other in W.
-        activation: the transfer function α, ``"tanh"``, ``"relu"`` or a callable that keeps shapes.
+        num_layers: the number of layers, without the projection.
+        parts: the number of matrices ``[hidden, hidden]`` per layer, stacked in W.
+        activation: the transfer function α: ``"tanh"``, ``"relu"`` or a callable that keeps shapes.
         tied: share one W and b among all layers.
         bias: add biases, to the projection too.
-        device: where the parameters live.
+        device: the device of the parameters.
         dtype: the dtype of the parameters.
     """
 
@@ -64,10 +64,10 @@ class Layers(nn.Module, ABC):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draws the weights anew and sets the biases to 0.
+        """Initialises the weights and sets the biases to 0.
 
-        He-uniform before a ReLU, whose larger variance makes up for the half of the signal that it
-        drops; Glorot-uniform elsewhere.
+        He-uniform before a ReLU, whose larger variance compensates for the half of the signal that a
+        ReLU drops; Glorot-uniform elsewhere.
         """
         nn.init.xavier_uniform_(self.projection.weight)
         for matrix in self.weight:
@@ -84,21 +84,21 @@ class Layers(nn.Module, ABC):
 
     @abstractmethod
     def layer(self, alpha: Transfer, preactivation: Tensor, h: Tensor) -> Tensor:
-        """What a layer gives, from its preactivation ``W h + b`` and what it read."""
+        """The output of a layer, from its preactivation ``W h + b`` and its input."""
 
     def forward(self, x: Tensor) -> Tensor:
         """``[..., input_size]`` to ``[..., hidden_size]``.
 
         Raises:
-            TypeError: if ``x`` is no tensor or of another dtype than the parameters.
+            TypeError: if ``x`` is not a tensor or has another dtype than the parameters.
             ValueError: if its last axis is not ``input_size`` long.
         """
         check_tensor("x", x, ["...", self.input_size], self.projection.weight)
         alpha = self.activation
         if isinstance(alpha, str):
             alpha = CONNECTIONS[alpha].transfer
-        # Taken apart once: an index into them in every layer would cost the backward pass a tensor of
-        # zeros as large as all layers.
+        # Unbound once: indexing in every layer would cost the backward pass a tensor of zeros as large
+        # as all layers.
         weights = self.weight.unbind()
         biases = [None] * len(weights) if self.bias is None else self.bias.unbind()
         h: Tensor = self.projection(x)

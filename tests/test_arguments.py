@@ -1,4 +1,4 @@
-"""Bad input: each kind is refused at the door, with a message that names the argument."""
+"""Bad arguments: each kind raises an error whose message names the argument."""
 
 import re
 from collections.abc import Callable
@@ -151,7 +151,7 @@ def test_memory_without_cells() -> None:
 def test_size_not_known() -> None:
     with refuses(
         ValueError,
-        'dimension "depth": size not known: expected a side of another dimension, or a size in Dim, '
+        'dimension "depth": unknown size: expected a side of another dimension, or a size in Dim, '
         "got sides depth",
     ):
         make_grid(size=None)({"depth": State(X)})
@@ -195,12 +195,12 @@ LENGTHS = {
     "negative": (
         {"time": torch.tensor([20] * 7 + [-1])},
         ValueError,
-        'lengths "time": expected from 0 to 20, the size, got -1',
+        'lengths "time": expected 0 to 20 (the size), got -1',
     ),
     "too large": (
         {"time": torch.tensor([20] * 8), "depth": torch.tensor([0, 3, 4, 3, 3, 3, 3, 3])},
         ValueError,
-        'lengths "depth": expected from 0 to 3, the size, got 4',
+        'lengths "depth": expected 0 to 3 (the size), got 4',
     ),
 }
 
@@ -245,15 +245,15 @@ DIMS = {
         "name: expected a Python identifier, got 'my depth'",
     ),
     "empty name": (lambda: Dim(""), ValueError, "name: expected a Python identifier, got ''"),
-    "name of an axis": (
+    "reserved name": (
         lambda: Dim("batch"),
         ValueError,
-        "name: expected no name of an axis of a side, got 'batch'",
+        "name: 'batch' is reserved for an axis of the sides",
     ),
     "name of another axis": (
         lambda: Dim("hidden"),
         ValueError,
-        "name: expected no name of an axis of a side, got 'hidden'",
+        "name: 'hidden' is reserved for an axis of the sides",
     ),
     "transform": (
         lambda: Dim("depth", "rnn"),
@@ -302,7 +302,7 @@ DIMS = {
         lambda: Dim("depth", tied=False),
         ValueError,
         'dimension "depth": size: expected a number because the dimension is untied '
-        "(one set of weights for each position), got None",
+        "(one set of weights per position), got None",
     ),
 }
 
@@ -330,12 +330,12 @@ GRIDS = {
     "name twice": (
         {"dims": ["time", Dim("time", "relu")]},
         ValueError,
-        'dims: dimension "time" is there twice',
+        'dims: dimension "time" is listed twice',
     ),
     "no hidden size": (
         {"dims": [Dim("time", hidden_size=4), "depth"], "hidden_size": None},
         ValueError,
-        'dimension "depth": hidden_size: expected a number, of the dimension or of the grid, got None',
+        'dimension "depth": hidden_size: expected a number for the dimension or the grid, got None',
     ),
     "hidden size zero": ({"hidden_size": 0}, ValueError, "hidden_size: expected at least 1, got 0"),
     "hidden size is no integer": (
@@ -387,8 +387,7 @@ GRIDS = {
             ]
         },
         ValueError,
-        f'{SHARES}expected a dimension with weights of its own, got "space", which shares those of '
-        '"time"',
+        f'{SHARES}expected a dimension with its own weights, got "space", which shares those of "time"',
     ),
     "shares with another transform": (
         {"dims": ["time", Dim("depth", "tanh", shares_weights_with="time")]},
@@ -454,7 +453,7 @@ def test_dimensions_of_the_wrong_type() -> None:
         Dim("a", torch.nn.ReLU)
     with pytest.raises(ValueError, match=r"expected None in a grid of one dimension, got 'b'$"):
         GridLSTM([Dim("b", shares_weights_with="b")], 4)
-    with pytest.raises(ValueError, match=r"^name: expected no name of an axis of a side, got 'batch'$"):
+    with pytest.raises(ValueError, match=r"^name: 'batch' is reserved for an axis of the sides$"):
         Dim("batch")
 
 

@@ -1,8 +1,8 @@
-"""Whether PyTorch records, replaces or transforms operations, and what the fast engine does then.
+"""Whether PyTorch is recording, replacing or transforming operations.
 
-Its kernel writes memory behind PyTorch's back, its buffers outlive a call, and its backward pass is
-its own. So where operations are recorded, plain ones on new tensors take their place; and what needs
-a backward pass made of operations is refused.
+The fast engine's kernel writes memory without PyTorch's knowledge, its buffers outlive a call, and its
+backward pass is hand-written. So while operations are recorded it runs plain PyTorch operations on new
+tensors, and it raises an error where a backward pass made of such operations is needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,12 +23,12 @@ _is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # Since 
 
 
 def uncompiled(forward: Callable[P, R]) -> Callable[P, R]:
-    """Runs the forward pass of a module as it is, where ``torch.compile`` would compile it.
+    """Keeps ``torch.compile`` from compiling the forward pass of a module.
 
-    As ``torch.compiler.disable`` does, which takes seconds to import the compiler, used or not.
+    Like ``torch.compiler.disable``, which takes seconds to import the compiler even if it is not used.
 
     Raises:
-        RuntimeError: if it is compiled for strict ``torch.export``, which allows nothing uncompiled.
+        RuntimeError: under strict ``torch.export``, which does not allow uncompiled code.
     """
     outside = _disable_dynamo(forward)
 
@@ -45,18 +45,18 @@ def uncompiled(forward: Callable[P, R]) -> Callable[P, R]:
 
 def is_recorded() -> bool:
     """Whether operations go through a dispatch mode: ``make_fx``, ``torch.export``, fake tensors."""
-    # The stack belongs to the thread but lacks some modes; the flag knows all but is not per thread.
+    # The stack is per thread but lacks some modes; the flag covers all modes but not per thread.
     return torch._C._len_torch_dispatch_stack() > 0 or is_in_torch_dispatch_mode()
 
 
 def check_transforms(grads: Sequence[Tensor | None] = ()) -> None:
-    """Refuses what the fast engine cannot do, and the reference engine can.
+    """Raises an error for what only the reference engine supports.
 
     Args:
-        grads: in a backward pass, what it is given.
+        grads: in a backward pass, its incoming gradients.
 
     Raises:
-        RuntimeError: within a transform of ``torch.func``, ``torch.vmap``, a batched backward pass or
+        RuntimeError: inside a transform of ``torch.func``, ``torch.vmap``, a batched backward pass or
             ``torch.jit.trace``.
     """
     if torch._C._are_functorch_transforms_active() or any(
@@ -74,16 +74,16 @@ def check_transforms(grads: Sequence[Tensor | None] = ()) -> None:
 
 
 def check_recording() -> None:
-    """Refuses to have a graph recorded of a call with gradients: its own backward is not part of it.
+    """Raises an error if a graph of a call with gradients is recorded: it would lack the backward.
 
     Raises:
-        RuntimeError: within ``torch.export`` or ``make_fx``.
+        RuntimeError: inside ``torch.export`` or ``make_fx``.
     """
     if is_recorded():
-        from torch.fx.experimental.proxy_tensor import get_proxy_mode  # Slow to import, seldom needed.
+        from torch.fx.experimental.proxy_tensor import get_proxy_mode  # Slow to import, rarely needed.
 
         if get_proxy_mode() is not None:
             raise RuntimeError(
-                'engine="wavefront" cannot be exported or recorded with gradients: do it under '
+                'engine="wavefront" cannot be exported or recorded with gradients: do it inside '
                 'torch.no_grad(), or build the grid with engine="reference"'
             )

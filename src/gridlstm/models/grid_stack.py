@@ -1,4 +1,4 @@
-"""Grids on top of each other, each travelling in its own directions."""
+"""Grids stacked on each other, each travelling in its own directions."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -14,17 +14,17 @@ __all__ = ["GridStack"]
 class GridStack(nn.Module):
     """A stack of grids along one dimension: what leaves a grid along it enters the next.
 
-    In one grid all blocks travel the same way. Where layers travel in different directions, as in the
-    translation model (section 4.4) and the image network (appendix), each layer is a grid of its own.
+    In one grid all layers travel in the same directions. Where they differ, as in the translation model
+    (section 4.4) and the image network (appendix), each layer is a grid of its own.
 
     Args:
         grids: the layers, from the first to the last; all have the same dimensions in the same order,
-            each with its own directions and weights. A grid that stands there twice is tied.
+            each with its own directions and weights. A grid that is listed twice is tied.
         along: the dimension along which they are stacked.
 
     Raises:
         TypeError: if ``grids`` is not a list of :class:`GridLSTM`.
-        ValueError: if there are no grids, or they do not fit on each other.
+        ValueError: if there are no grids, or they do not fit each other.
 
     >>> import torch
     >>> from gridlstm import Dim
@@ -48,20 +48,20 @@ class GridStack(nn.Module):
             if not isinstance(grid, GridLSTM):
                 raise TypeError(f"grids: expected a GridLSTM as layer {k}, got {type(grid).__name__}")
         names = [[dim.name for dim in grid.dims] for grid in grids]
-        for k, found in enumerate(names):
-            if found != names[0]:
+        for k, listed in enumerate(names):
+            if listed != names[0]:
                 raise ValueError(
-                    f"grids: expected dimensions {names[0]} in every layer, got {found} in {k}"
+                    f"grids: expected dimensions {names[0]} in every layer, got {listed} in layer {k}"
                 )
         if along not in names[0]:
             raise ValueError(f'along: expected one of {", ".join(names[0])}, got "{along}"')
-        place = names[0].index(along)
+        i = names[0].index(along)
         for k, (below, above) in enumerate(pairwise(grids)):
-            given, expected = below.dims[place], above.dims[place]
-            if (given.hidden_size, given.has_memory) != (expected.hidden_size, expected.has_memory):
+            leaving, entering = below.dims[i], above.dims[i]
+            if (leaving.hidden_size, leaving.has_memory) != (entering.hidden_size, entering.has_memory):
                 raise ValueError(
-                    f'grids: "{along}" of layer {k} does not fit on that of layer {k + 1}: '
-                    f"expected {expected}, got {given}"
+                    f'grids: "{along}" of layer {k} does not fit that of layer {k + 1}: '
+                    f"expected {entering}, got {leaving}"
                 )
         self.grids = nn.ModuleList(grids)
         self.along = along
@@ -82,17 +82,18 @@ class GridStack(nn.Module):
 
         Args:
             sides: for each layer, its incoming sides as in :meth:`GridLSTM.forward`; only the first
-                may have one along the stack. Layers left out have no other sides.
+                may have one along the stack. The list may be shorter than the stack.
             lengths: how many positions of each sample are real, for all layers.
             mask: which blocks are real, for all layers.
 
         Returns:
-            For each layer, its outgoing sides. The last one's along the stack is the result; the
-            others' continue each layer in a later call.
+            For each layer, its outgoing sides. The side of the last layer along the stack is the
+            result; the other sides continue each layer in a later call.
 
         Raises:
             TypeError: if ``sides`` is not a list of mappings.
-            ValueError: if there are more sides than layers, or one along the stack above the first.
+            ValueError: if there are more entries than layers, or a layer above the first has a side
+                along the stack.
         """
         if isinstance(sides, Mapping) or not isinstance(sides, Sequence):
             raise TypeError(
@@ -102,17 +103,17 @@ class GridStack(nn.Module):
             raise ValueError(f"sides: expected at most {len(self.grids)} layers, got {len(sides)}")
         outgoing: list[dict[str, State]] = []
         for k, grid in enumerate(self.grids):
-            given = sides[k] if k < len(sides) else {}
-            if not isinstance(given, Mapping):
+            entering = sides[k] if k < len(sides) else {}
+            if not isinstance(entering, Mapping):
                 raise TypeError(
                     f"sides: expected a mapping from names to State for layer {k}, "
-                    f"got {type(given).__name__}"
+                    f"got {type(entering).__name__}"
                 )
-            incoming = dict(given)
+            incoming = dict(entering)
             if k > 0:
                 if self.along in incoming:
                     raise ValueError(
-                        f'sides: layer {k} receives "{self.along}" from layer {k - 1}, got another'
+                        f'sides: layer {k} receives "{self.along}" from layer {k - 1}, got a second one'
                     )
                 incoming[self.along] = outgoing[-1][self.along]
             outgoing.append(grid(incoming, lengths=lengths, mask=mask))

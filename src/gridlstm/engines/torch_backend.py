@@ -1,85 +1,67 @@
-"""The work of a step between its matrix products, with PyTorch.
+"""The backend in PyTorch: for every device, dtype and cell.
 
-``native/kernel.c`` has the same functions, for speed; these serve every device and dtype and any
-transfer function. A step ``s`` runs as::
-
-    enter(s)                                   the sides' vectors, into the rows of the step
-    read(s, p), product, forward(s, p)         for each phase p
-
-and backwards as::
-
-    backward(s, p), product                    for each phase p, the last one first
-    finish(s)                                  the gradients of the step's incoming vectors
+``native/kernel.c`` has the same functions, for speed; this is the place to read first.
 """
-
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gridlstm.block import Transform
+from gridlstm.block import Block, Transform
+from gridlstm.engines.backend import Backend, Boundary
 from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.moves import Move, copy, make_moves
-from gridlstm.state import State, choose
+from gridlstm.state import State, where_real
 
-__all__ = ["Pointwise", "Rim"]
-
-
-@dataclass(frozen=True)
-class Rim:
-    """The vectors at the rim of a grid, or in a backward pass their gradients, by dimension.
-
-    Attributes:
-        incoming: what enters, ``[faces, batch, d]``.
-        outgoing: what leaves, the same. A gradient may be missing: zero.
-        blocks: what leaves every block, in the order of the plan, ``[blocks, batch, d]``; empty where
-            blocks are not traced.
-    """
-
-    incoming: Sequence[State]
-    outgoing: Sequence[State]
-    blocks: Sequence[State]
+__all__ = ["TorchBackend"]
 
 
-class Pointwise:
-    """The work between the products of a call, on its buffers."""
+class TorchBackend(Backend):
+    """Works on all blocks of a step at once; see :class:`Backend`."""
 
-    def __init__(self, call: Call, buffers: Buffers, gradients: Gradients | None, rim: Rim) -> None:
+    name = "PyTorch"
+
+    def __init__(
+        self, call: Call, buffers: Buffers, gradients: Gradients | None, boundary: Boundary
+    ) -> None:
         self.call = call
         self.buffers = buffers
         self.gradients = gradients
-        self.rim = rim
+        self.boundary = boundary
         self.moves = make_moves(call.plan, buffers.hidden.data.device)
+
+    @staticmethod
+    def not_supported_reasons(block: Block, like: Tensor, product: torch.dtype) -> list[str]:
+        """Nothing: it supports every call."""
+        return []
 
     def enter(self, s: int) -> None:
         """Copies the incoming sides into the rows of a step."""
         for i, transform in enumerate(self.call.block.transforms):
             rows = _rows(transform, self.buffers, s)
-            copy(self.moves[s].enter[i], self.rim.incoming[i], rows)
+            copy(self.moves[s].enter[i], self.boundary.incoming[i], rows)
 
     def read(self, s: int, p: int) -> None:
-        """What a phase multiplies by its weights; what an earlier one computed is there (Eq. 7)."""
+        """Copies what the phase reads, after dropout. An earlier phase wrote its results (Eq. 7)."""
         h, x = self.buffers.hidden.at(s), self.buffers.inputs[p].at(s)
         for transform in self.call.block.transforms:
             if transform.phase >= p:
                 x[..., transform.hidden] = self._drop(s, p, transform, h[..., transform.hidden])
 
     def forward(self, s: int, p: int, *, discard: bool = False) -> None:
-        """A phase after its product: new vectors go to where they are read next, unless discarded."""
+        """Adds biases, runs the cells, and hands the new vectors on."""
         block, real = self.call.block, self._real(s)
         gates = self.buffers.gates[p].at(s)
         for i in block.phases[p]:
             transform = block.transforms[i]
             old = _rows(transform, self.buffers, s)
-            # Arithmetic is in the type of the states, whatever that of the products.
+            # Arithmetic is in the dtype of the states, whatever that of the products.
             rows = gates[..., transform.gates].to(old.hidden.dtype)
             self._add_bias(s, p, transform, rows)
             new = transform.cell.forward_(rows, old, self._peephole(s, p, transform))
             if rows.dtype != gates.dtype:
-                gates[..., transform.gates] = transform.cell.keep(rows, gates.dtype)
+                gates[..., transform.gates] = transform.cell.encode_gates(rows, gates.dtype)
             if real is not None:
-                new = choose(real, new, old)
+                new = where_real(real, new, old)
             if not discard:
                 self._hand_on(s, i, new)
             if p + 1 < len(block.phases):
@@ -89,17 +71,17 @@ class Pointwise:
     def _hand_on(self, s: int, i: int, new: State) -> None:
         if s + 1 < len(self.moves):
             copy(self.moves[s].go[i], new, _rows(self.call.block.transforms[i], self.buffers, s + 1))
-        copy(self.moves[s].leave[i], new, self.rim.outgoing[i])
-        if self.rim.blocks:
-            copy(Move(slice(None), self._blocks(s)), new, self.rim.blocks[i])
+        copy(self.moves[s].leave[i], new, self.boundary.outgoing[i])
+        if self.boundary.blocks:
+            copy(Move(slice(None), self._blocks(s)), new, self.boundary.blocks[i])
 
     def backward(self, s: int, p: int) -> None:
-        """A phase before its product: from the gradients of new vectors to those of preactivations."""
+        """Runs the backward of the cells; gates are overwritten with gradients of preactivations."""
         assert self.gradients is not None, "a backward pass has gradients"
         block, real = self.call.block, self._real(s)
         gates = self.buffers.gates[p].at(s)
         if real is not None:
-            # What a masked block read may be anything; in the gradient of the weights 0 NaN were NaN.
+            # A masked block may have read NaN, and 0 · NaN would spoil the gradient of the weights.
             self.buffers.inputs[p].at(s).masked_fill_(~real, 0)
         for i in block.phases[p]:
             transform = block.transforms[i]
@@ -110,13 +92,13 @@ class Pointwise:
             old, before = (_rows(transform, pair, s) for pair in (self.buffers, self.gradients))
             rows = gates[..., transform.gates].to(grad.hidden.dtype)
             if rows.dtype != gates.dtype:
-                rows = transform.cell.recall(rows, gates.dtype)
+                rows = transform.cell.decode_gates(rows, gates.dtype)
             direct = transform.cell.backward_(rows, old, grad, self._peephole(s, p, transform))
             if transform.cell.reads_hidden:
-                assert direct.hidden is not None, "the gradient of what it reads"
-                before.hidden.copy_(direct.hidden)  # In `finish`, that by way of H is added.
+                assert direct.hidden is not None, "the cell reads its old hidden vector"
+                before.hidden.copy_(direct.hidden)  # `finish` adds the gradient by way of H.
             if before.memory is not None:
-                assert direct.memory is not None, "the gradient of what it reads"
+                assert direct.memory is not None, "the cell reads its old memory"
                 assert grad.memory is not None
                 before.memory.copy_(_where(real, direct.memory, grad.memory))
             if direct.peephole is not None:
@@ -124,7 +106,7 @@ class Pointwise:
             gates[..., transform.gates] = rows if real is None else rows.masked_fill(~real, 0)
 
     def finish(self, s: int) -> None:
-        """After the products of all phases: the gradients of the incoming vectors."""
+        """Adds up the gradients by way of H, and copies those of the incoming sides out."""
         assert self.gradients is not None, "a backward pass has gradients"
         real = self._real(s)
         for i, transform in enumerate(self.call.block.transforms):
@@ -137,22 +119,22 @@ class Pointwise:
                     rows.hidden.add_(self._drop(s, p, transform, read))
             if real is not None:
                 rows.hidden.copy_(torch.where(real, rows.hidden, self._gather(s, i).hidden))
-            way = self.moves[s].enter[i]
-            copy(way and way.back(), rows, self.rim.incoming[i])
+            move = self.moves[s].enter[i]
+            copy(move and move.back(), rows, self.boundary.incoming[i])
 
     def _gather(self, s: int, i: int) -> State:
-        """The gradients of a step's new vectors: of where they went, and of the trace."""
+        """The gradients of a step's new vectors: from where they went, and from the trace."""
         assert self.gradients is not None, "a backward pass has gradients"
         transform, moves = self.call.block.transforms[i], self.moves[s]
-        # Zero where none comes back, because a side is not used.
+        # Zero where no gradient comes back because a side was not used.
         grad = _rows(transform, self.gradients, s).map(torch.zeros_like)
         go, leave = moves.go[i], moves.leave[i]
         if go is not None:
             copy(go.back(), _rows(transform, self.gradients, s + 1), grad)
         if leave is not None:
-            copy(leave.back(), self.rim.outgoing[i], grad)
-        if self.rim.blocks:
-            for vectors, traced in zip(grad, self.rim.blocks[i], strict=True):
+            copy(leave.back(), self.boundary.outgoing[i], grad)
+        if self.boundary.blocks:
+            for vectors, traced in zip(grad, self.boundary.blocks[i], strict=True):
                 if vectors is not None and traced is not None:
                     vectors += traced[self._blocks(s)]
         return grad
@@ -170,34 +152,34 @@ class Pointwise:
         return vectors * kept * self.call.dropout.scale
 
     def _peephole(self, s: int, p: int, transform: Transform) -> Tensor | None:
-        """The diagonal weights of each block of a step, ``[blocks, batch, P]``, if the cell has any."""
+        """The diagonal weights of each block of a step, ``[blocks, batch, P]``, or ``None``."""
         peephole = self.call.peepholes[p]
         if peephole is None or not transform.cell.peepholes:
             return None
-        own = peephole[:, transform.peephole].index_select(0, self._sets(s))
-        return own.unsqueeze(1).expand(-1, self.call.batch, -1)
+        by_block = peephole[:, transform.peephole].index_select(0, self._sets(s))
+        return by_block.unsqueeze(1).expand(-1, self.call.batch, -1)
 
     def _add_peephole(self, s: int, p: int, transform: Transform, grad: Tensor) -> None:
         assert self.gradients is not None, "a backward pass has gradients"
         total, real = self.gradients.peepholes[p], self._real(s)
         assert total is not None, "the cell has peepholes"
-        own = grad if real is None else grad.masked_fill(~real, 0)
-        total[:, transform.peephole].index_add_(0, self._sets(s), own.sum(1))
+        grad = grad if real is None else grad.masked_fill(~real, 0)
+        total[:, transform.peephole].index_add_(0, self._sets(s), grad.sum(1))
 
     def _sets(self, s: int) -> Tensor:
-        """The sets of weights that the blocks of a step use."""
+        """The weight set of each block of a step."""
         sets = self.call.plan.weight_set[self._blocks(s)]
         return torch.from_numpy(sets).to(self.buffers.hidden.data.device)
 
     def _add_bias(self, s: int, p: int, transform: Transform, rows: Tensor) -> None:
         bias = self.call.biases[p]
         if bias is not None:
-            for chosen, first, last in self.call.plan.steps[s].groups:
-                rows[first:last] += bias[chosen, transform.gates]
+            for weight_set, first, last in self.call.plan.steps[s].groups:
+                rows[first:last] += bias[weight_set, transform.gates]
 
 
 def _rows(transform: Transform, pair: Buffers | Gradients, s: int) -> State:
-    """The columns of a dimension in the rows of a step."""
+    """The columns of one dimension in the rows of a step."""
     m = None if transform.memory is None else pair.memory.at(s)[..., transform.memory]
     return State(pair.hidden.at(s)[..., transform.hidden], m)
 

@@ -1,4 +1,4 @@
-"""The arguments of a grid that networks made of grids hand on to it."""
+"""The arguments of a grid that networks made of grids pass on to it."""
 
 from collections.abc import Callable
 from typing import TypedDict
@@ -15,7 +15,7 @@ Init = Callable[[Tensor], object]
 
 
 class GridOptions(TypedDict, total=False):
-    """The arguments of :class:`GridLSTM` that networks made of grids hand on to it."""
+    """The arguments of :class:`GridLSTM` that networks made of grids pass on to it."""
 
     bias: bool
     output: Output

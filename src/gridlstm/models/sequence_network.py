@@ -1,4 +1,4 @@
-"""What networks that run along time share: their sizes, and the door for sequences and states."""
+"""The base class of networks over sequences: their sizes, and checks of sequences and states."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from torch import Tensor, nn
 from gridlstm.checks import check_positive, check_tensor
 from gridlstm.state import State
 
-__all__ = ["Recurrent", "check_state", "time_first"]
+__all__ = ["SequenceNetwork", "check_state", "time_first"]
 
 
 def time_first(x: Tensor, input_size: int, batch_first: bool, like: Tensor) -> Tensor:
-    """Checks a batch of sequences, and gives it as ``[time, batch, input]``.
+    """Checks a batch of sequences, and returns it as ``[time, batch, input]``.
 
     Raises:
-        TypeError: if it is no tensor or of the wrong dtype.
+        TypeError: if it is not a tensor or has the wrong dtype.
         ValueError: if its shape is wrong or there are no time steps.
     """
     axes = ["batch", "time"] if batch_first else ["time", "batch"]
@@ -29,10 +29,10 @@ def time_first(x: Tensor, input_size: int, batch_first: bool, like: Tensor) -> T
 def check_state(
     state: tuple[Tensor, Tensor | None] | None, shape: Sequence[int], like: Tensor
 ) -> State:
-    """Checks the vectors to start from, each of ``shape``; hidden vectors are zero unless given.
+    """Checks an initial state, whose vectors have ``shape``. Default: hidden vectors of zeros.
 
     Raises:
-        TypeError: if they are no pair of tensors or of the wrong dtype.
+        TypeError: if it is not a pair of tensors or has the wrong dtype.
         ValueError: if a shape is wrong.
     """
     if state is None:
@@ -46,8 +46,8 @@ def check_state(
     return State(hidden, memory)
 
 
-class Recurrent(nn.Module, ABC):
-    """A network over batches of sequences that hands on a state, ``[layers, batch, hidden]``.
+class SequenceNetwork(nn.Module, ABC):
+    """A network over batches of sequences with a state, ``[layers, batch, hidden]``.
 
     Args:
         input_size: the length of an input vector.
@@ -82,8 +82,8 @@ class Recurrent(nn.Module, ABC):
         Args:
             x: the inputs, ``[time, batch, input]``, or ``[batch, time, input]`` with
                 ``batch_first``; or one sequence, ``[time, input]``.
-            state: the vectors to start from, each ``[layers, batch, hidden]`` (no batch axis for one
-                sequence); zero unless given.
+            state: the initial vectors, each ``[layers, batch, hidden]`` (no batch axis for one
+                sequence). Default: zero.
 
         Returns:
             The output, laid out as ``x``, and the state after the last step, to be passed in with
@@ -107,9 +107,9 @@ class Recurrent(nn.Module, ABC):
         output, end = self.run(x, check_state(state, shape, like))
         return (output.transpose(0, 1) if self.batch_first else output), end
 
-    def describe(self, *own: str) -> str:
-        """The sizes, what a network shows of its own, and what differs from its default."""
-        shown = [f"{self.input_size}, {self.hidden_size}", *own]
+    def describe(self, *arguments: str) -> str:
+        """The sizes, the given arguments, and those that differ from their defaults."""
+        shown = [f"{self.input_size}, {self.hidden_size}", *arguments]
         if self.bias is None:
             shown.append("bias=False")
         if self.batch_first:

@@ -1,4 +1,4 @@
-"""A model of text, byte by byte, around any recurrent network (section 4.3)."""
+"""A byte-level language model around any recurrent network (section 4.3)."""
 
 from typing import Protocol
 
@@ -8,16 +8,16 @@ from torch.nn import functional as F
 
 from gridlstm.state import State
 
-__all__ = ["CharacterModel", "Recurrent"]
+__all__ = ["CharacterBody", "CharacterModel"]
 
 
-class Recurrent(Protocol):
-    """What reads a text: a network with the calling convention of ``nn.LSTM``, batch first."""
+class CharacterBody(Protocol):
+    """A recurrent network with the calling convention of ``torch.nn.LSTM``, batch first."""
 
     output_size: int
 
     def __call__(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """``[batch, time, symbols]`` to ``[batch, time, output]``, and the state to go on from."""
+        """``[batch, time, symbols]`` to ``[batch, time, output]`` and the new state."""
 
 
 class CharacterModel(nn.Module):
@@ -25,15 +25,15 @@ class CharacterModel(nn.Module):
 
     With a :class:`SequenceGridLSTM` that has ``readout="both"``, it is the model of the paper: a
     character is projected into the hidden and the memory vector that enter the bottom of the grid,
-    and the scores are read from both that leave its top.
+    and the scores are read from both vectors at its top.
 
     Args:
-        alphabet: the byte values of the text, in order.
-        body: a batch-first network with inputs of that length.
+        alphabet: the byte values that occur in the text, ascending.
+        body: a batch-first network whose inputs are as long as the alphabet.
         bias: add a bias to the scores.
 
     Variables:
-        alphabet: ``[symbols]``, kept with the weights, so that they can be used without the text.
+        alphabet: ``[symbols]``, a buffer that is saved with the weights.
 
     >>> from gridlstm import SequenceGridLSTM
     >>> body = SequenceGridLSTM(3, 8, 2, readout="both", batch_first=True)
@@ -45,23 +45,23 @@ class CharacterModel(nn.Module):
 
     alphabet: Tensor
 
-    def __init__(self, alphabet: bytes, body: Recurrent, *, bias: bool = True) -> None:
+    def __init__(self, alphabet: bytes, body: CharacterBody, *, bias: bool = True) -> None:
         super().__init__()
         if not alphabet or sorted(set(alphabet)) != list(alphabet):
-            raise ValueError(f"alphabet: expected different bytes in order, got {alphabet!r}")
+            raise ValueError(f"alphabet: expected distinct bytes in ascending order, got {alphabet!r}")
         self.register_buffer("alphabet", torch.tensor(list(alphabet), dtype=torch.uint8))
         self.body = body
         self.scores = nn.Linear(body.output_size, len(alphabet), bias)
 
     def forward(self, symbols: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Reads on.
+        """Reads characters.
 
         Args:
-            symbols: places in the alphabet, ``[batch, time]``.
-            state: what an earlier call returned. Default: zero.
+            symbols: indices into the alphabet, ``[batch, time]``.
+            state: the state that an earlier call returned. Default: zero.
 
         Returns:
-            The scores of the character after each, ``[batch, time, symbols]``, and the state.
+            The scores (logits) of each next character, ``[batch, time, symbols]``, and the new state.
         """
         one_hot = F.one_hot(symbols, len(self.alphabet)).to(self.scores.weight.dtype)
         output, state = self.body(one_hot, state)

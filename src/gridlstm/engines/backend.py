@@ -1,0 +1,99 @@
+"""What a backend of the wavefront engine is: the work of a step between its matrix products."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from gridlstm.block import Block
+from gridlstm.engines.buffers import Buffers, Call, Gradients
+from gridlstm.state import State
+
+__all__ = ["Backend", "Boundary"]
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """The vectors that cross the boundary of a grid or, in a backward pass, their gradients.
+
+    Each has one entry per dimension.
+
+    Attributes:
+        incoming: the incoming sides, ``[faces, batch, d]``.
+        outgoing: the outgoing sides, ``[faces, batch, d]``. A missing gradient means zero.
+        blocks: the outgoing vectors of every block, in the order of the plan, ``[blocks, batch, d]``;
+            empty if blocks are not traced.
+    """
+
+    incoming: Sequence[State]
+    outgoing: Sequence[State]
+    blocks: Sequence[State]
+
+
+class Backend(ABC):
+    """Computes everything between the matrix products of a call, in its buffers.
+
+    The engine runs a step ``s`` as::
+
+        enter(s)                                copy the incoming sides into the rows of the step
+        read(s, p), product, forward(s, p)      for each phase p
+
+    and its backward as::
+
+        backward(s, p), product                 for each phase p, the last one first
+        finish(s)                               the gradients of the step's incoming vectors
+
+    Args:
+        call: what is computed.
+        buffers: the rows of all steps.
+        gradients: the rows of the backward pass; ``None`` in a forward pass.
+        boundary: where vectors enter and leave.
+
+    Attributes:
+        name: the name in messages.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def __init__(
+        self, call: Call, buffers: Buffers, gradients: Gradients | None, boundary: Boundary
+    ) -> None: ...
+
+    @staticmethod
+    @abstractmethod
+    def not_supported_reasons(block: Block, like: Tensor, product: torch.dtype) -> list[str]:
+        """Why this backend cannot run a call; empty if it can.
+
+        Args:
+            block: what each block computes.
+            like: a tensor with the dtype and device of the states.
+            product: the dtype of matrix products.
+        """
+
+    @abstractmethod
+    def enter(self, s: int) -> None:
+        """Copies the incoming sides into the rows of a step."""
+
+    @abstractmethod
+    def read(self, s: int, p: int) -> None:
+        """Prepares the input of a phase's product. Results of an earlier phase are there (Eq. 7)."""
+
+    @abstractmethod
+    def forward(self, s: int, p: int, *, discard: bool = False) -> None:
+        """Runs a phase after its product.
+
+        New vectors are written where the next step reads them. With ``discard`` only the gates are
+        computed, as recomputation needs.
+        """
+
+    @abstractmethod
+    def backward(self, s: int, p: int) -> None:
+        """Runs the backward of :meth:`forward`: gradients of new vectors to those of preactivations."""
+
+    @abstractmethod
+    def finish(self, s: int) -> None:
+        """Completes the gradients of the incoming vectors, after the products of all phases."""
