@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from gridlstm.checks import check_options, check_positive
-from gridlstm.models.image_network import ImageNetwork, ImageOptions
+from gridlstm.models.image_network import ImageNetwork, ImageNetworkOptions
 from gridlstm.state import State
 
 __all__ = ["ConvolutionalNetwork"]
@@ -44,9 +44,9 @@ class ConvolutionalNetwork(ImageNetwork):
         num_layers: int = 2,
         *,
         patch_size: int = 2,
-        **options: Unpack[ImageOptions],
+        **options: Unpack[ImageNetworkOptions],
     ) -> None:
-        check_options(self, options, ImageOptions.__annotations__)
+        check_options(self, options, ImageNetworkOptions.__annotations__)
         check_positive("num_layers", num_layers)
         super().__init__(
             image_size,

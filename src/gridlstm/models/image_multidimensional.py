@@ -4,7 +4,7 @@ from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from gridlstm.checks import check_options
-from gridlstm.models.image_network import CORNERS, ImageNetwork, ImageOptions, cut_patches
+from gridlstm.models.image_network import CORNERS, ImageNetwork, ImageNetworkOptions, cut_patches
 from gridlstm.models.multidimensional import MultidimensionalLSTM
 from gridlstm.state import State
 
@@ -51,9 +51,9 @@ class ImageMultidimensionalLSTM(ImageNetwork):
         *,
         patch_size: int = 2,
         forget_bias: float = -1.0,
-        **options: Unpack[ImageOptions],
+        **options: Unpack[ImageNetworkOptions],
     ) -> None:
-        check_options(self, options, ImageOptions.__annotations__)
+        check_options(self, options, ImageNetworkOptions.__annotations__)
         super().__init__(
             image_size,
             hidden_size,

@@ -11,7 +11,7 @@ from gridlstm.checks import check_positive, check_tensor
 from gridlstm.models.projection import read
 from gridlstm.state import State
 
-__all__ = ["CORNERS", "ImageNetwork", "ImageOptions", "cut_patches"]
+__all__ = ["CORNERS", "ImageNetwork", "ImageNetworkOptions", "cut_patches"]
 
 CORNERS = ((False, False), (False, True), (True, True), (True, False))
 """For each corner, whether a sweep from it reverses the rows and the columns."""
@@ -32,7 +32,7 @@ def cut_patches(images: Tensor, size: int) -> Tensor:
     return cut.permute(0, 2, 3, 1, 4, 5).flatten(3)
 
 
-class ImageOptions(TypedDict, total=False):
+class ImageNetworkOptions(TypedDict, total=False):
     """The arguments of :class:`ImageNetwork` that networks pass on to it."""
 
     channels: int

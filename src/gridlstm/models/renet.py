@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from gridlstm.checks import check_choice, check_options
-from gridlstm.models.image_network import ImageNetwork, ImageOptions, cut_patches
+from gridlstm.models.image_network import ImageNetwork, ImageNetworkOptions, cut_patches
 from gridlstm.state import State
 
 __all__ = ["ReNet"]
@@ -55,9 +55,9 @@ class ReNet(ImageNetwork):
         *,
         patch_size: int = 2,
         unit: Unit = "gru",
-        **options: Unpack[ImageOptions],
+        **options: Unpack[ImageNetworkOptions],
     ) -> None:
-        check_options(self, options, ImageOptions.__annotations__)
+        check_options(self, options, ImageNetworkOptions.__annotations__)
         check_choice("unit", unit, get_args(Unit))
         super().__init__(
             image_size,
