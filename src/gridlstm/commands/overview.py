@@ -1,7 +1,5 @@
 """The commands ``gridlstm list`` and ``gridlstm collect``. No PyTorch here: they start at once."""
 
-from typing import Any
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -9,13 +7,11 @@ from rich.text import Text
 from gridlstm.commands.options import CollectOptions, ListOptions
 from gridlstm.errors import one_line
 from gridlstm.experiments.registry import EXPERIMENTS
+from gridlstm.experiments.results import collect_run
 from gridlstm.files import write_json
 from gridlstm.training.rundir import RunDir, RunError
 
 __all__ = ["collect", "list_all"]
-
-POINTS = 200
-"""The most rows of a curve that are worth keeping."""
 
 
 class Terminal(Console):
@@ -72,21 +68,6 @@ def _state(run: RunDir) -> tuple[str, str, str, str]:
 
 def collect(options: CollectOptions) -> None:
     """Writes what is worth keeping of runs into one file."""
-    runs = [_kept(RunDir.open(path)) for path in options.runs]
+    runs = [collect_run(RunDir.open(path)) for path in options.runs]
     write_json(options.out, {"kind": "runs", "runs": runs})
     Terminal().print(Text(f"{one_line(options.out)}: {len(runs)} runs"))
-
-
-def _kept(run: RunDir) -> dict[str, Any]:
-    config, rows = run.config(), run.metrics()
-    every = -(-len(rows) // POINTS) or 1
-    thinned = [row for k, row in enumerate(rows) if k % every == 0 or k == len(rows) - 1]
-    return {
-        "run": run.path.name,
-        "experiment": config["experiment"],
-        "options": config["options"],
-        "sessions": run.sessions(),
-        "summary": run.summary(),
-        **{name: run.read_result(f"{name}.json") for name in ("evaluation", "ensemble")},
-        "curve": thinned,
-    }

@@ -14,7 +14,7 @@ from gridlstm.figures.options import CurveOptions
 from gridlstm.figures.save import write_figure
 from gridlstm.training.rundir import RunDir, RunError
 
-__all__ = ["Curve", "draw_curves", "plot", "read_curve"]
+__all__ = ["Curve", "draw_curves", "draw_runs", "plot", "read_curve"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,12 @@ def read_curve(run: RunDir) -> Curve:
 
 def plot(options: CurveOptions) -> None:
     """Draws the learning curves of runs."""
-    write_figure(draw_curves([read_curve(RunDir.open(path)) for path in options.runs]), options)
+    write_figure(draw_runs([RunDir.open(path) for path in options.runs]), options)
+
+
+def draw_runs(runs: Sequence[RunDir]) -> Figure:
+    """The learning curves of runs."""
+    return draw_curves([read_curve(run) for run in runs])
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:

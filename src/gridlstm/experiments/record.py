@@ -1,10 +1,11 @@
 """What the rest of the program has to know about an experiment. No PyTorch here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from gridlstm.command import Command
 from gridlstm.training.settings import Training
@@ -12,7 +13,17 @@ from gridlstm.training.settings import Training
 if TYPE_CHECKING:
     from gridlstm.training.problem import Problem
 
-__all__ = ["EvalOptions", "Experiment", "Measure", "Options", "OptionsType", "import_name"]
+__all__ = [
+    "EvalOptions",
+    "Experiment",
+    "Measure",
+    "Options",
+    "OptionsType",
+    "PaperFigure",
+    "RunPlan",
+    "Scale",
+    "import_name",
+]
 
 
 class Options(Protocol):
@@ -66,6 +77,37 @@ class Measure:
     percent: bool = False
 
 
+Scale = Literal["smoke", "laptop", "paper"]
+"""How much of a figure is reproduced: seconds to see that it works, hours, or as in the paper."""
+
+
+class RunPlan(NamedTuple):
+    """Runs that differ in some options.
+
+    Attributes:
+        options: those of all runs.
+        over: the options that are varied, and their values; there is a run for each combination.
+    """
+
+    options: Any
+    over: Mapping[str, Sequence[Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """A figure of the paper, and how it is reproduced.
+
+    Attributes:
+        about: what it shows.
+        draw: makes the figure from the runs, as ``"package.module:function"``.
+        plans: the runs that it needs.
+    """
+
+    about: str
+    draw: str
+    plans: Mapping[Scale, Sequence[RunPlan]]
+
+
 @dataclass(frozen=True)
 class EvalOptions:
     """How to test a network, beside on how many samples."""
@@ -104,6 +146,7 @@ class Experiment(Generic[OptionsType]):
         eval_options: the dataclass of the options of ``gridlstm eval`` that only this experiment has.
         commands: commands that only this experiment has.
         figures: kinds of ``gridlstm plot`` that only this experiment has.
+        paper_figures: the figures of the paper that ``gridlstm reproduce`` makes, by number.
     """
 
     name: str
@@ -118,6 +161,7 @@ class Experiment(Generic[OptionsType]):
     eval_options: type[EvalOptions] = EvalOptions
     commands: Mapping[str, Command] = field(default_factory=dict)
     figures: Mapping[str, Command] = field(default_factory=dict)
+    paper_figures: Mapping[str, PaperFigure] = field(default_factory=dict)
 
     @property
     def about(self) -> str:

@@ -6,7 +6,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["CollectedRun", "RunGroup", "Table", "group_runs", "note_for", "read_runs", "span"]
+from gridlstm.training.rundir import RunDir
+
+__all__ = [
+    "CollectedRun",
+    "RunGroup",
+    "Table",
+    "collect_run",
+    "group_runs",
+    "note_for",
+    "read_runs",
+    "span",
+]
 
 CollectedRun = dict[str, Any]
 """A run as ``gridlstm collect`` keeps it: options, sessions, summary, evaluation, curve."""
@@ -15,6 +26,8 @@ NOT_COMPARED = ("seed", "minutes", "checkpoint_minutes")
 """Options in which the runs of a row may differ: they do not change what a run computes."""
 ENDINGS = {"solved": "solved", "samples": "out of samples"}
 """How a run ended, by the reason in its summary; with any other reason it was cut off."""
+POINTS = 200
+"""The most rows of a learning curve that are kept."""
 UNCOMMITTED = "\\* some of it from a working tree with uncommitted changes"
 
 
@@ -44,6 +57,22 @@ class Table(NamedTuple):
         rule = ["---", *["---:" if self.numbers else "---"] * (len(self.titles) - 1)]
         lines = [f"| {' | '.join(row)} |" for row in (self.titles, rule, *self.rows)]
         return "\n".join([*lines, *(["", self.note] if self.note else [])])
+
+
+def collect_run(run: RunDir) -> CollectedRun:
+    """What is worth keeping of a run."""
+    config, rows = run.config(), run.metrics()
+    every = -(-len(rows) // POINTS) or 1
+    thinned = [row for k, row in enumerate(rows) if k % every == 0 or k == len(rows) - 1]
+    return {
+        "run": run.path.name,
+        "experiment": config["experiment"],
+        "options": config["options"],
+        "sessions": run.sessions(),
+        "summary": run.summary(),
+        **{name: run.read_result(f"{name}.json") for name in ("evaluation", "ensemble")},
+        "curve": thinned,
+    }
 
 
 def read_runs(paths: Iterable[Path]) -> list[CollectedRun]:

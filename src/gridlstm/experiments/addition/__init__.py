@@ -1,6 +1,7 @@
 """Addition of two numbers, digit by digit (section 4.1)."""
 
 from gridlstm.experiments.addition.options import PRESETS, AdditionOptions
+from gridlstm.experiments.addition.reproduction import FIGURES
 from gridlstm.experiments.algorithmic.options import ACCURACY, TABLE
 from gridlstm.experiments.record import Experiment
 
@@ -14,4 +15,5 @@ ADDITION = Experiment(
     measure=ACCURACY,
     table=TABLE,
     unit="digits",
+    paper_figures=FIGURES,
 )

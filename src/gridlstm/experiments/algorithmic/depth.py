@@ -12,13 +12,18 @@ from gridlstm.experiments.curve import Curve, read_curve
 from gridlstm.figures.save import write_figure
 from gridlstm.training.rundir import RunDir
 
-__all__ = ["draw_depth", "plot"]
+__all__ = ["draw_depth", "draw_runs", "plot"]
 
 
 def plot(options: DepthOptions) -> None:
     """Draws how many samples runs needed."""
     curves = [read_curve(RunDir.open(path)) for path in options.runs]
     write_figure(draw_depth(curves, options.thresholds), options)
+
+
+def draw_runs(runs: Sequence[RunDir]) -> Figure:
+    """Figure 5 from runs, with the accuracies of the paper."""
+    return draw_depth([read_curve(run) for run in runs], DepthOptions.thresholds)
 
 
 def draw_depth(curves: Sequence[Curve], thresholds: Sequence[float]) -> Figure:

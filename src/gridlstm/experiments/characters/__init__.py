@@ -8,6 +8,7 @@ from gridlstm.experiments.characters.options import (
     GenerateOptions,
     ScoreOptions,
 )
+from gridlstm.experiments.characters.reproduction import FIGURES
 from gridlstm.experiments.record import Experiment, Measure
 
 __all__ = ["CHARACTERS"]
@@ -28,4 +29,5 @@ CHARACTERS = Experiment(
         "generate": Command(GenerateOptions, f"{_FOLDER}.commands:generate_text"),
         "score": Command(ScoreOptions, f"{_FOLDER}.commands:score_file"),
     },
+    paper_figures=FIGURES,
 )

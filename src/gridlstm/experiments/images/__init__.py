@@ -9,6 +9,7 @@ from gridlstm.experiments.images.options import (
     ImageOptions,
     MistakesOptions,
 )
+from gridlstm.experiments.images.reproduction import FIGURES
 from gridlstm.experiments.record import Experiment, Measure
 
 __all__ = ["IMAGES"]
@@ -29,4 +30,5 @@ IMAGES = Experiment(
         "mistakes": Command(MistakesOptions, f"{_FOLDER}.figures:plot_mistakes"),
         "activations": Command(ActivationsOptions, f"{_FOLDER}.figures:plot_activations"),
     },
+    paper_figures=FIGURES,
 )

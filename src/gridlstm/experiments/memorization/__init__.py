@@ -4,6 +4,7 @@ from gridlstm.command import Command
 from gridlstm.experiments.algorithmic.figure_options import DepthOptions
 from gridlstm.experiments.algorithmic.options import ACCURACY, TABLE
 from gridlstm.experiments.memorization.options import PRESETS, MemorizationOptions
+from gridlstm.experiments.memorization.reproduction import FIGURES
 from gridlstm.experiments.record import Experiment
 
 __all__ = ["MEMORIZATION"]
@@ -17,4 +18,5 @@ MEMORIZATION = Experiment(
     table=TABLE,
     unit="symbols",
     figures={"depth": Command(DepthOptions, "gridlstm.experiments.algorithmic.depth:plot")},
+    paper_figures=FIGURES,
 )

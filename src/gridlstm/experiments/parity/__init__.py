@@ -8,6 +8,7 @@ from gridlstm.experiments.parity.options import (
     ParityOptions,
     SolutionsOptions,
 )
+from gridlstm.experiments.parity.reproduction import FIGURES
 from gridlstm.experiments.record import Experiment
 
 __all__ = ["PARITY"]
@@ -24,4 +25,5 @@ PARITY = Experiment(
         "solutions": Command(SolutionsOptions, "gridlstm.experiments.parity.solutions:plot"),
         "memories": Command(MemoriesOptions, "gridlstm.experiments.parity.memories:plot"),
     },
+    paper_figures=FIGURES,
 )

@@ -1,5 +1,7 @@
 """Memory vectors through the layers of a 1-LSTM, and the neurons among them that count (Figure 10)."""
 
+from collections.abc import Sequence
+
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -11,7 +13,7 @@ from gridlstm.figures.save import write_figure
 from gridlstm.models.deep import DeepGridLSTM
 from gridlstm.training.rundir import RunDir, RunError
 
-__all__ = ["counting_neurons", "draw_memories", "memories", "plot"]
+__all__ = ["counting_neurons", "draw_memories", "draw_runs", "memories", "plot"]
 
 STRINGS = 64
 """Random strings that counting neurons are looked for with."""
@@ -23,12 +25,20 @@ def plot(options: MemoriesOptions) -> None:
     Raises:
         RunError: if its network is not a 1-LSTM for parity.
     """
-    run = RunDir.open(options.run)
+    figure = _draw_run(RunDir.open(options.run), options.input, options.neurons)
+    write_figure(figure, options)
+
+
+def draw_runs(runs: Sequence[RunDir]) -> Figure:
+    """Figure 10 from runs: the counting neurons of the first one."""
+    return _draw_run(runs[0], MemoriesOptions.input, MemoriesOptions.neurons)
+
+
+def _draw_run(run: RunDir, string: str | None, neurons: int) -> Figure:
     network = load(run).network
     if not isinstance(network, ParityNetwork) or not isinstance(network.body, DeepGridLSTM):
         raise RunError(f"{run.path}: expected a 1-LSTM trained on parity, got something else")
-    bits = network.body.input_size
-    write_figure(draw_memories(network, bits, options.input, options.neurons), options)
+    return draw_memories(network, network.body.input_size, string, neurons)
 
 
 def memories(network: ParityNetwork, bits: Tensor) -> Tensor:

@@ -11,12 +11,17 @@ from gridlstm.experiments.parity.options import SolutionsOptions
 from gridlstm.figures.save import write_figure
 from gridlstm.training.rundir import RunDir
 
-__all__ = ["draw_solutions", "plot"]
+__all__ = ["draw_runs", "draw_solutions", "plot"]
 
 
 def plot(options: SolutionsOptions) -> None:
     """Draws which runs were solved."""
-    write_figure(draw_solutions([read_curve(RunDir.open(path)) for path in options.runs]), options)
+    write_figure(draw_runs([RunDir.open(path) for path in options.runs]), options)
+
+
+def draw_runs(runs: Sequence[RunDir]) -> Figure:
+    """Figure 9 from runs."""
+    return draw_solutions([read_curve(run) for run in runs])
 
 
 def draw_solutions(curves: Sequence[Curve]) -> Figure:

@@ -9,6 +9,7 @@ from gridlstm.experiments.translation.options import (
     TranslationEval,
     TranslationOptions,
 )
+from gridlstm.experiments.translation.reproduction import FIGURES
 
 __all__ = ["TRANSLATION"]
 
@@ -25,4 +26,5 @@ TRANSLATION = Experiment(
     eval_options=TranslationEval,
     commands={"translate": Command(TranslateOptions, f"{_FOLDER}.commands:translate_lines")},
     figures={"alignment": Command(AlignmentOptions, f"{_FOLDER}.alignment:plot")},
+    paper_figures=FIGURES,
 )

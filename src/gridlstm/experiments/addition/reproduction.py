@@ -1,0 +1,50 @@
+"""The runs of Figure 4. No PyTorch here."""
+
+from dataclasses import replace
+
+from gridlstm.experiments.addition.options import PRESETS
+from gridlstm.experiments.record import PaperFigure, RunPlan
+from gridlstm.training.settings import Training
+
+__all__ = ["FIGURES"]
+
+_smoke, _laptop, _paper = (PRESETS[name] for name in ("smoke", "laptop", "paper"))
+_growing = replace(
+    _laptop,
+    digits=15,
+    pace=24_000,
+    training=Training(
+        samples=548_000,
+        optimizer="muon",
+        rate=4e-3,
+        momentum=0.9,
+        schedule="trapezoid",
+        evaluate_every=6000,
+    ),
+)
+"""Unlike in the paper: smaller, with Muon, and with numbers that grow."""
+
+FIGURES = {
+    "4": PaperFigure(
+        about="Addition of two 15-digit numbers: accuracy against samples",
+        draw="gridlstm.experiments.curve:draw_runs",
+        plans={
+            "smoke": [
+                RunPlan(
+                    replace(_smoke, training=replace(_smoke.training, samples=150, evaluate_every=75)),
+                    {"network": ("tied-grid", "untied-grid", "untied-stacked")},
+                )
+            ],
+            "laptop": [
+                RunPlan(_growing, {"seed": (0, 1, 2)}),
+                RunPlan(replace(_growing, network="untied-grid", layers=5)),
+                RunPlan(replace(_growing, network="untied-stacked", layers=1, hidden=400)),
+            ],
+            "paper": [
+                RunPlan(_paper),
+                RunPlan(replace(_paper, network="untied-grid", layers=5)),
+                RunPlan(replace(_paper, network="untied-stacked", layers=1)),
+            ],
+        },
+    )
+}
