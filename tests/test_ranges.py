@@ -38,9 +38,7 @@ def test_options_of_experiments_are_finite(experiment: str, name: str, value: fl
 def test_the_options_that_are_checked_are_there() -> None:
     """Annotations as strings would leave nothing to check above."""
     assert {"rate", "clip", "minutes", "momentum", "checkpoint_minutes"} <= set(float_fields(Training))
-    assert all(
-        "forget_bias" in float_fields(type(presets["paper"])) for presets in EXPERIMENTS.values()
-    )
+    assert all("forget_bias" in float_fields(experiment.options) for experiment in EXPERIMENTS.values())
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)

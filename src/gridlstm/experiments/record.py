@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from gridlstm.command import Command
 from gridlstm.training.settings import Training
@@ -26,36 +26,35 @@ __all__ = [
 ]
 
 
-class Options(Protocol):
-    """The options of an experiment: a frozen dataclass."""
+class Options:
+    """The options of an experiment: the base of a frozen dataclass that has at least these fields.
 
-    @property
-    def network(self) -> str:
-        """Which network is trained."""
+    Attributes:
+        network: which network is trained.
+        layers: of depth.
+        hidden: the length of hidden and memory vectors.
+        training: how to train.
+    """
 
-    @property
-    def layers(self) -> int:
-        """Layers of depth."""
-
-    @property
-    def hidden(self) -> int:
-        """The length of hidden and memory vectors."""
-
-    @property
-    def training(self) -> Training:
-        """How to train."""
+    network: str
+    layers: int
+    hidden: int
+    training: Training
 
     @property
     def size(self) -> int | str:
         """The size of the task, or the name of its data. It is part of a run's name."""
+        raise NotImplementedError
 
     @property
     def positions(self) -> int:
-        """Positions of a sample: blocks per layer. A lower bound where it depends on the data."""
+        """Positions of a sample: blocks per layer. At least 1; more may depend on the data."""
+        return 1
 
     @property
     def stored_layers(self) -> int:
         """Layers that keep a vector for each position until the backward pass."""
+        return self.layers
 
 
 @dataclass(frozen=True)

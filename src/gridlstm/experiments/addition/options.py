@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from gridlstm.experiments.algorithmic.options import BRIEF, LAPTOP, SymbolNetwork, check_task
+from gridlstm.experiments.record import Options
 from gridlstm.fields import Layers, check_fields, check_types
 from gridlstm.training.settings import Training
 
@@ -10,7 +11,7 @@ __all__ = ["PRESETS", "AdditionOptions"]
 
 
 @dataclass(frozen=True)
-class AdditionOptions:
+class AdditionOptions(Options):
     """Add two numbers, digit by digit (section 4.1, Figure 4)."""
 
     digits: int = 15
@@ -43,11 +44,6 @@ class AdditionOptions:
     def positions(self) -> int:
         """Symbols that are read one by one."""
         return 3 * self.digits + 4
-
-    @property
-    def stored_layers(self) -> int:
-        """All of them."""
-        return self.layers
 
 
 PRESETS = {

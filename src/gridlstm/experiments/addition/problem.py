@@ -2,33 +2,18 @@
 
 from pathlib import Path
 
-from torch import nn
-
 from gridlstm.experiments.addition.data import AdditionTask, GrowingAdditionTask
 from gridlstm.experiments.addition.options import AdditionOptions
-from gridlstm.experiments.algorithmic.problem import TaskProblem
-from gridlstm.experiments.algorithmic.symbol_reader import make_reader
+from gridlstm.experiments.algorithmic.symbols import SymbolProblem
 
 __all__ = ["AdditionProblem"]
 
 
-class AdditionProblem(TaskProblem):
+class AdditionProblem(SymbolProblem):
     """Numbers to be added. No data set is needed."""
-
-    options: AdditionOptions
 
     def __init__(self, options: AdditionOptions, data: Path | None = None) -> None:
         task = AdditionTask(options.digits)
         if options.pace is not None:
             task = GrowingAdditionTask(options.digits, options.pace)
-        super().__init__(options, task)
-
-    def network(self) -> nn.Module:
-        """A 2-LSTM or a Stacked LSTM."""
-        return make_reader(
-            self.options.network,
-            self.task.symbols,
-            self.options.hidden,
-            self.options.layers,
-            forget_bias=self.options.forget_bias,
-        )
+        super().__init__(options, options.forget_bias, task)

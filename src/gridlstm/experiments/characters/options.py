@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, arg
 
 from gridlstm.command import OptionalRun, RunPath
-from gridlstm.experiments.record import EvalOptions
+from gridlstm.experiments.record import EvalOptions, Options
 from gridlstm.fields import Layers, check_fields, check_types
 from gridlstm.training.settings import Training
 
@@ -32,7 +32,7 @@ TextNetwork = Literal[
 
 
 @dataclass(frozen=True)
-class CharacterOptions:
+class CharacterOptions(Options):
     """Predict a text character by character (section 4.3, Figure 6)."""
 
     corpus: Literal["shakespeare", "enwik8"] = "shakespeare"
@@ -73,11 +73,6 @@ class CharacterOptions:
     def positions(self) -> int:
         """Characters that are read one by one."""
         return self.chunk
-
-    @property
-    def stored_layers(self) -> int:
-        """All of them."""
-        return self.layers
 
     @property
     def size(self) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from tyro.conf import Positional, arg
 
 from gridlstm.command import DataFolder
+from gridlstm.experiments.record import Options
 from gridlstm.fields import Layers, check_fields, check_types
 from gridlstm.figures.options import RunFigure
 from gridlstm.training.settings import Training
@@ -27,7 +28,7 @@ SHRINKING = ("renet", "convolutional")
 
 
 @dataclass(frozen=True)
-class ImageOptions:
+class ImageOptions(Options):
     """Recognise handwritten digits (appendix, Figures 11 and 12)."""
 
     dataset: Literal["sample", "mnist"] = "sample"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from gridlstm.experiments.algorithmic.options import BRIEF, LAPTOP, SymbolNetwork, check_task
+from gridlstm.experiments.record import Options
 from gridlstm.fields import Layers, check_types
 from gridlstm.training.settings import Training
 
@@ -10,7 +11,7 @@ __all__ = ["PRESETS", "MemorizationOptions"]
 
 
 @dataclass(frozen=True)
-class MemorizationOptions:
+class MemorizationOptions(Options):
     """Read a sequence of random symbols, then repeat it (section 4.2, Figure 5)."""
 
     length: int = 20
@@ -42,11 +43,6 @@ class MemorizationOptions:
     def positions(self) -> int:
         """Symbols that are read one by one."""
         return 2 * self.length + 2
-
-    @property
-    def stored_layers(self) -> int:
-        """All of them."""
-        return self.layers
 
 
 PRESETS = {

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from gridlstm.experiments.algorithmic.options import BRIEF, check_task
+from gridlstm.experiments.record import Options
 from gridlstm.fields import Layers, check_fields, check_types
 from gridlstm.figures.options import RunFigure, RunsFigure
 from gridlstm.training.settings import Training
@@ -12,7 +13,7 @@ __all__ = ["PRESETS", "MemoriesOptions", "ParityOptions", "SolutionsOptions"]
 
 
 @dataclass(frozen=True)
-class ParityOptions:
+class ParityOptions(Options):
     """Decide whether a string of bits, seen as a whole, has odd parity (Figures 9 and 10)."""
 
     bits: int = 50
@@ -47,16 +48,6 @@ class ParityOptions:
     def size(self) -> int:
         """Bits in a string."""
         return self.bits
-
-    @property
-    def positions(self) -> int:
-        """One: a string is seen as a whole."""
-        return 1
-
-    @property
-    def stored_layers(self) -> int:
-        """All of them."""
-        return self.layers
 
 
 _PAPER = ParityOptions().training

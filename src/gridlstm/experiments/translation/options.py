@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from tyro.conf import arg
 
 from gridlstm.command import RunPaths
-from gridlstm.experiments.record import EvalOptions
+from gridlstm.experiments.record import EvalOptions, Options
 from gridlstm.fields import Layers, Threads, check_fields, check_types
 from gridlstm.figures.options import RunFigure
 from gridlstm.training.settings import Training
@@ -25,7 +25,7 @@ LANGUAGES = {"tatoeba": (("zh", "en"),), "multi30k": (("de", "en"), ("en", "de")
 
 
 @dataclass(frozen=True)
-class TranslationOptions:
+class TranslationOptions(Options):
     """Translate sentences (section 4.4, Figures 7 and 8)."""
 
     corpus: Literal["tatoeba", "multi30k"] = "tatoeba"
@@ -99,16 +99,6 @@ class TranslationOptions:
     def size(self) -> str:
         """The name of the text."""
         return Path(self.train[0]).stem if self.train else self.corpus
-
-    @property
-    def positions(self) -> int:
-        """One at least: how many words there are depends on the text."""
-        return 1
-
-    @property
-    def stored_layers(self) -> int:
-        """All of them."""
-        return self.layers
 
 
 _laptop = TranslationOptions(
