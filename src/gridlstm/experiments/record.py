@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from gridlstm.command import Command
@@ -84,12 +83,12 @@ class RunPlan(NamedTuple):
     """Runs that differ in some options.
 
     Attributes:
-        options: those of all runs.
-        over: the options that are varied, and their values; there is a run for each combination.
+        options: those of all runs, but for the ones that vary.
+        over: grids; each has values by option, and there is a run for each combination of them.
     """
 
     options: Any
-    over: Mapping[str, Sequence[Any]] = MappingProxyType({})
+    over: Sequence[Mapping[str, Sequence[Any]]]
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class PaperFigure:
 
     about: str
     draw: str
-    plans: Mapping[Scale, Sequence[RunPlan]]
+    plans: Mapping[Scale, RunPlan]
 
 
 @dataclass(frozen=True)

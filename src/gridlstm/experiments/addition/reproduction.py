@@ -29,22 +29,26 @@ FIGURES = {
         about="Addition of two 15-digit numbers: accuracy against samples",
         draw="gridlstm.experiments.curve:draw_runs",
         plans={
-            "smoke": [
-                RunPlan(
-                    replace(_smoke, training=replace(_smoke.training, samples=150, evaluate_every=75)),
-                    {"network": ("tied-grid", "untied-grid", "untied-stacked")},
-                )
-            ],
-            "laptop": [
-                RunPlan(_growing, {"seed": (0, 1, 2)}),
-                RunPlan(replace(_growing, network="untied-grid", layers=5)),
-                RunPlan(replace(_growing, network="untied-stacked", layers=1, hidden=400)),
-            ],
-            "paper": [
-                RunPlan(_paper),
-                RunPlan(replace(_paper, network="untied-grid", layers=5)),
-                RunPlan(replace(_paper, network="untied-stacked", layers=1)),
-            ],
+            "smoke": RunPlan(
+                replace(_smoke, training=replace(_smoke.training, samples=150, evaluate_every=75)),
+                [{"network": ("tied-grid", "untied-grid", "untied-stacked")}],
+            ),
+            "laptop": RunPlan(
+                _growing,
+                [
+                    {"network": ("tied-grid",), "seed": (0, 1, 2)},
+                    {"network": ("untied-grid",), "layers": (5,)},
+                    {"network": ("untied-stacked",), "layers": (1,), "hidden": (400,)},
+                ],
+            ),
+            "paper": RunPlan(
+                _paper,
+                [
+                    {"network": ("tied-grid",)},
+                    {"network": ("untied-grid",), "layers": (5,)},
+                    {"network": ("untied-stacked",), "layers": (1,)},
+                ],
+            ),
         },
     )
 }

@@ -18,12 +18,15 @@ FIGURES = {
         about="Wikipedia: bits per character of networks with equally many parameters",
         draw="gridlstm.experiments.curve:draw_runs",
         plans={
-            "smoke": [RunPlan(_brief, {"network": ("tied-grid", "untied-stacked")})],
-            "laptop": [
-                RunPlan(_long),
-                RunPlan(replace(_long, network="untied-stacked", layers=3, hidden=300)),
-            ],
-            "paper": [RunPlan(_paper)],
+            "smoke": RunPlan(_brief, [{"network": ("tied-grid", "untied-stacked")}]),
+            "laptop": RunPlan(
+                _long,
+                [
+                    {"network": ("tied-grid",)},
+                    {"network": ("untied-stacked",), "layers": (3,), "hidden": (300,)},
+                ],
+            ),
+            "paper": RunPlan(_paper, [{"network": ("tied-grid",)}]),
         },
     )
 }

@@ -11,8 +11,6 @@ _smoke, _laptop, _paper = (PRESETS[name] for name in ("smoke", "laptop", "paper"
 _muon = replace(
     _laptop,
     chinese="jieba",
-    dropout=0.2,
-    side_dropout=0.3,
     training=replace(
         _laptop.training, optimizer="muon", rate=5e-3, warmup=3200, samples=400_000, minutes=None
     ),
@@ -24,12 +22,15 @@ FIGURES = {
         about="Translation from Chinese to English: the Reencoder and a network with attention",
         draw="gridlstm.experiments.curve:draw_runs",
         plans={
-            "smoke": [RunPlan(_brief, {"network": ("reencoder", "attention")})],
-            "laptop": [
-                RunPlan(_muon),
-                RunPlan(replace(_muon, network="attention", layers=1, hidden=400, side_dropout=0.0)),
-            ],
-            "paper": [RunPlan(_paper, {"seed": tuple(range(7))})],
+            "smoke": RunPlan(_brief, [{"network": ("reencoder", "attention")}]),
+            "laptop": RunPlan(
+                _muon,
+                [
+                    {"network": ("reencoder",), "dropout": (0.2,), "side_dropout": (0.3,)},
+                    {"network": ("attention",), "layers": (1,), "hidden": (400,)},
+                ],
+            ),
+            "paper": RunPlan(_paper, [{"network": ("reencoder",), "seed": tuple(range(7))}]),
         },
     )
 }
