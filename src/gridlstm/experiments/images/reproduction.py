@@ -19,12 +19,21 @@ FIGURES = {
         about="MNIST: test error with cells and with ReLUs along depth",
         draw="gridlstm.experiments.curve:draw_runs",
         plans={
-            "smoke": [RunPlan(_brief, {"network": ("untied-grid", "untied-relu-grid")})],
-            "laptop": [RunPlan(_long), RunPlan(replace(_long, network="untied-relu-grid", patch=3))],
-            "paper": [
-                RunPlan(replace(_paper, retrain=True)),
-                RunPlan(replace(_paper, network="untied-relu-grid", patch=3, relu=2048, retrain=True)),
-            ],
+            "smoke": RunPlan(_brief, [{"network": ("untied-grid", "untied-relu-grid")}]),
+            "laptop": RunPlan(
+                _long,
+                [
+                    {"network": ("untied-grid",), "patch": (2,)},
+                    {"network": ("untied-relu-grid",), "patch": (3,)},
+                ],
+            ),
+            "paper": RunPlan(
+                replace(_paper, retrain=True),
+                [
+                    {"network": ("untied-grid",), "patch": (2,), "relu": (4096,)},
+                    {"network": ("untied-relu-grid",), "patch": (3,), "relu": (2048,)},
+                ],
+            ),
         },
     )
 }
