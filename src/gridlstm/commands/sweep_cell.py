@@ -53,7 +53,7 @@ def main(
     claim.keep(int(parent), lambda: os.kill(os.getpid(), signal.SIGTERM))
     code = 0
     try:
-        with door(f"gridlstm sweep: {name}"):
+        with door("gridlstm train"):
             if deaths >= DEATHS:
                 killed = f"killed {deaths} times, or out of memory; before: {sweep.last_line(name)}"
                 raise ExpectedError(killed, code=1)

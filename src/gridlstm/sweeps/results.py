@@ -14,6 +14,9 @@ from gridlstm.training.rundir import RunError
 
 __all__ = ["count_states", "draw_sweep", "write_results"]
 
+TICKS = 12
+"""The most values that each have a tick on the horizontal axis."""
+
 
 def count_states(states: Sequence[CellState]) -> dict[str, int]:
     """How many cells are in each state."""
@@ -84,7 +87,7 @@ def draw_sweep(plan: Plan, states: Sequence[CellState]) -> Any:
         axes.plot(across_places, measured, "o", color=colour, markersize=4, alpha=0.6)
         means = {places[str(x)]: fmean(y for other, y in points if other == x) for x, _ in points}
         axes.plot(sorted(means), [means[x] for x in sorted(means)], color=colour, label=label or None)
-    if list(places.values()) == list(range(len(places))):  # Not numbers, or just these.
+    if len(places) <= TICKS:
         axes.set_xticks(list(places.values()), list(places))
     axes.set_xlabel(across.replace("_", " "))
     values = [value for points in lines.values() for _, value in points]

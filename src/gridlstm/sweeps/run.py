@@ -1,10 +1,11 @@
 """Runs a sweep. No PyTorch here: each cell has a process of its own."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from gridlstm.experiments.record import import_name
-from gridlstm.sweeps.directory import SweepDir
+from gridlstm.sweeps.directory import SweepDir, SweepError
 from gridlstm.sweeps.options import Launch
 from gridlstm.sweeps.plan import Plan
 from gridlstm.sweeps.results import write_results
@@ -15,6 +16,8 @@ from gridlstm.training.stop import stop_on_signals
 __all__ = ["run_sweep"]
 
 LAUNCHERS = {name: f"gridlstm.sweeps.launchers.{name}:launch" for name in ("local", "slurm", "ray")}
+NEEDED = {"slurm": "submitit", "ray": "ray"}
+"""Packages that launchers need. The extra has the name of the launcher."""
 
 
 def run_sweep(
@@ -42,6 +45,9 @@ def run_sweep(
             checkpoint, and the same call continues them.
     """
     how = how or Launch()
+    if how.launcher in NEEDED and find_spec(NEEDED[how.launcher]) is None:
+        extra = f"pip install 'gridlstm[{how.launcher}]'"
+        raise SweepError(f"--launcher {how.launcher} needs {NEEDED[how.launcher]}: {extra}")
     launch = import_name(LAUNCHERS[how.launcher])
     sweep = SweepDir.create(folder, plan)
     if how.retry_failed:

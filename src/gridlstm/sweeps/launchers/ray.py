@@ -31,13 +31,10 @@ def launch(
     """Starts one task per worker, and waits until all cells are over.
 
     Raises:
-        SweepError: if Ray is not installed or does not start.
+        SweepError: if Ray does not start.
     """
     os.environ.update(SETTINGS)  # Ray reads them when it is imported.
-    try:
-        ray: Any = import_module("ray")
-    except ImportError:
-        raise SweepError("--launcher ray needs Ray: pip install 'gridlstm[ray]'") from None
+    ray: Any = import_module("ray")
     address = os.environ.get("RAY_ADDRESS")
     own: dict[str, Any] = {} if address else {"num_cpus": how.worker_count, "include_dashboard": False}
     try:

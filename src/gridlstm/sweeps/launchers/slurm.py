@@ -25,13 +25,9 @@ def launch(
     """Submits one job per worker, and waits until all cells are over.
 
     Raises:
-        SweepError: if submitit is not installed, or does not take the parameters.
+        SweepError: if submitit does not take the parameters.
     """
-    try:
-        submitit: Any = import_module("submitit")
-    except ImportError:
-        message = "--launcher slurm needs submitit: pip install 'gridlstm[slurm]'"
-        raise SweepError(message) from None
+    submitit: Any = import_module("submitit")
     executor = submitit.AutoExecutor(folder=worker.folder / "slurm")
     if executor.cluster != "slurm":
         _log.warning("SLURM not found; submitit runs the workers on this machine")
