@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 
 from gridlstm.ranges import Bounds, check_number
 
-__all__ = ["AtMost", "Layers", "Threads", "check_fields", "check_types"]
+__all__ = ["AtMost", "Layers", "Threads", "check_fields", "check_type", "check_types"]
 
 LARGEST = 2**53
 """The largest allowed integer: up to here JSON, floats and 64-bit integers agree."""
@@ -59,13 +59,21 @@ def check_types(record: Any) -> None:
     """
     kinds = get_type_hints(type(record), include_extras=True)
     for name in (field.name for field in fields(record)):
-        value, kind = getattr(record, name), kinds[name]
-        if type(value) is int and abs(value) > LARGEST:
-            raise ValueError(f"{name}: expected at most {LARGEST:,}, got a larger number")
-        if type(value) is float and not math.isfinite(value):
-            raise ValueError(f"{name}: expected a finite number, got {value}")
-        if not _fits(value, kind):
-            raise ValueError(f"{name}: expected {_describe(kind)}, got {shortened(value)}")
+        check_type(name, getattr(record, name), kinds[name])
+
+
+def check_type(name: str, value: Any, kind: Any) -> None:
+    """Checks that a value is of an annotated type, as :func:`check_types` does.
+
+    Raises:
+        ValueError: if it has another type, is too large or not finite.
+    """
+    if type(value) is int and abs(value) > LARGEST:
+        raise ValueError(f"{name}: expected at most {LARGEST:,}, got a larger number")
+    if type(value) is float and not math.isfinite(value):
+        raise ValueError(f"{name}: expected a finite number, got {value}")
+    if not _fits(value, kind):
+        raise ValueError(f"{name}: expected {_describe(kind)}, got {shortened(value)}")
 
 
 def check_fields(owner: object, *names: str, **bounds: Unpack[Bounds]) -> None:

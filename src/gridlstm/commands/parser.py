@@ -17,6 +17,8 @@ from gridlstm.commands.options import Preset, RunOptions, Train
 from gridlstm.commands.table import COMMANDS
 from gridlstm.experiments.record import Experiment
 from gridlstm.experiments.registry import EXPERIMENTS, find_experiment, from_flat
+from gridlstm.sweeps.options import Sweep, SweepOptions
+from gridlstm.sweeps.source import read_plan
 
 __all__ = ["Parsed", "parse"]
 
@@ -52,6 +54,8 @@ def parse(arguments: Sequence[str]) -> Parsed:
         abouts = {kind: record.about for kind, record in EXPERIMENTS.items()}
         kind = _choose("an experiment after train", rest[:1], abouts, "gridlstm train")
         return _parse_train(EXPERIMENTS[kind], rest[1:])
+    if name == "sweep":
+        return _parse_sweep(rest)
     if isinstance(entry, Mapping):
         kind = _choose(f"a kind after {name}", rest[:1], entry, f"gridlstm {name}")
         name, entry, rest = f"{name} {kind}", entry[kind], rest[1:]
@@ -110,18 +114,53 @@ def _parse_options(
 
 def _parse_train(experiment: Experiment[Any], arguments: Sequence[str]) -> Parsed:
     """The defaults of options depend on ``--preset``; with ``--resume`` they are those of the run."""
+    usual, default = _preset(experiment, arguments)
+    if _value(arguments, "--preset") is None and "--resume" in arguments:
+        default = _options_of_run(experiment, _value(arguments, "--out")) or default
+    chosen = Train(default, RunOptions(preset=usual))
+    return _parse_experiment("train", experiment, Train, arguments, chosen)
+
+
+def _parse_sweep(arguments: Sequence[str]) -> Parsed:
+    """After the name of an experiment, a file or the directory of a sweep, which has the defaults."""
+    source = Path(next(iter(arguments), ""))
+    if arguments and arguments[0] not in EXPERIMENTS and (source.suffix == ".toml" or source.is_dir()):
+        if _value(arguments, "--preset") is not None:
+            raise ValueError(f"preset: expected none, because {source} has the options")
+        plan = read_plan(source)
+        experiment, default = plan.experiment, plan.options
+        how = SweepOptions(source=source, test_samples=plan.test_samples)
+    else:
+        abouts = {kind: record.about for kind, record in EXPERIMENTS.items()}
+        what = "an experiment, a TOML file or the directory of a sweep after sweep"
+        experiment = EXPERIMENTS[_choose(what, arguments[:1], abouts, "gridlstm sweep")]
+        usual, default = _preset(experiment, arguments)
+        how = SweepOptions(preset=usual)
+    return _parse_experiment("sweep", experiment, Sweep, arguments[1:], Sweep(default, how))
+
+
+def _preset(experiment: Experiment[Any], arguments: Sequence[str]) -> tuple[Any, Any]:
+    """The preset that is named, or else the usual one, and its options."""
     named = _value(arguments, "--preset")
     preset: Any = named if named in get_args(Preset) else None
     usual = preset or ("small" if "small" in experiment.presets else RunOptions.preset)
-    default = experiment.presets.get(usual, experiment.presets[RunOptions.preset])
-    if named is None and "--resume" in arguments:
-        default = _options_of_run(experiment, _value(arguments, "--out")) or default
-    chosen = Train(default, RunOptions(preset=usual))
-    kind: Any = Train[experiment.options]  # type: ignore[name-defined]
-    name, about = f"train {experiment.name}", experiment.options.__doc__
-    command = COMMANDS["train"]
-    assert isinstance(command, Command), "train is not a group"
-    return Parsed("train", command.run, _parse_options(name, kind, arguments, chosen, about))
+    return usual, experiment.presets.get(usual, experiment.presets[RunOptions.preset])
+
+
+def _parse_experiment(
+    name: str, experiment: Experiment[Any], kind: Any, arguments: Sequence[str], default: Any
+) -> Parsed:
+    """Options of an experiment, beside those of a command that all experiments have."""
+    command = COMMANDS[name]
+    assert isinstance(command, Command), f"{name} is not a group"
+    options = _parse_options(
+        f"{name} {experiment.name}",
+        kind[experiment.options],
+        arguments,
+        default,
+        experiment.options.__doc__,
+    )
+    return Parsed(name, command.run, options)
 
 
 def _options_of_run(experiment: Experiment[Any], out: str | None) -> Any:

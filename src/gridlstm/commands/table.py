@@ -7,6 +7,7 @@ from gridlstm.command import Command
 from gridlstm.commands.options import CollectOptions, Eval, ListOptions, Train
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.figures.options import CurveOptions
+from gridlstm.sweeps.options import Sweep
 
 __all__ = ["COMMANDS"]
 
@@ -17,6 +18,7 @@ _FIGURES = {
 
 COMMANDS: Mapping[str, Command | Mapping[str, Command]] = {
     "train": Command(Train, "gridlstm.commands.train:run"),
+    "sweep": Command(Sweep, "gridlstm.commands.sweep:run"),
     "eval": Command(Eval, "gridlstm.commands.evaluate:run"),
     **{name: command for record in EXPERIMENTS.values() for name, command in record.commands.items()},
     "plot": _FIGURES,

@@ -24,8 +24,9 @@ from gridlstm.experiments.registry import experiment_of, flat, from_flat
 from gridlstm.pipes import best_effort_stdout, print_json
 from gridlstm.training.problem import Problem
 from gridlstm.training.processes import Processes
-from gridlstm.training.reporter import Reporter, StopRequest, stop_on_signals
+from gridlstm.training.reporter import Reporter
 from gridlstm.training.rundir import RunDir, RunError
+from gridlstm.training.stop import StopRequest, stop_on_signals
 from gridlstm.training.trainer import Outcome, Trainer, TrainingError
 from gridlstm.training.weights import make_on_meta, save_weights
 

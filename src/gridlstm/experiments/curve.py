@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from gridlstm.errors import one_line
+from gridlstm.experiments.measure_axis import show_measure
 from gridlstm.experiments.record import Experiment
 from gridlstm.experiments.trained import record_and_options
 from gridlstm.figures.options import CurveOptions
@@ -89,14 +89,7 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
         name = curve.name.replace("$", r"\$")  # It is a name, not a formula.
         axes.plot([n / unit for n in curve.samples], curve.values, label=name, linewidth=1.2)
     axes.set_xlabel(curves[0].experiment.samples_unit[0])
-    axes.set_ylabel(measure.label)
-    if measure.scale == "log" and any(value > 0 for curve in curves for value in curve.values):
-        axes.set_yscale("log")
-    elif measure.scale == "linear" and not measure.lower_is_better:
-        axes.set_ylim(-0.02, 1.02)
-    if measure.percent:
-        for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-            set_formatter(PercentFormatter(1))
+    show_measure(axes, measure, [value for curve in curves for value in curve.values])
     axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)

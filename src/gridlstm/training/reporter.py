@@ -1,10 +1,6 @@
-"""Reports the progress of a run: on a terminal, as lines of JSON, in files; and reacts to signals."""
+"""Reports the progress of a run: on a terminal, as lines of JSON, in files."""
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -14,43 +10,13 @@ from gridlstm.pipes import best_effort_stdout, print_json
 from gridlstm.training.problem import Measures
 from gridlstm.training.progress import ProgressLine
 from gridlstm.training.rundir import RunDir
+from gridlstm.training.stop import StopRequest
 from gridlstm.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-__all__ = ["Reporter", "StopRequest", "stop_on_signals"]
-
-HANGUP = getattr(signal, "SIGHUP", None)  # Windows has none.
-
-
-class StopRequest:
-    """Whether the run has been asked to stop, and by which signal."""
-
-    signal: int | None = None
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Records a signal. A second SIGINT or SIGTERM ends the process at once."""
-        self.signal = number
-        if number != HANGUP:  # A terminal that is closed may send SIGHUP twice.
-            signal.signal(number, signal.SIG_DFL)
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[StopRequest]:
-    """Within the context, SIGINT, SIGTERM and SIGHUP request a stop after the current update.
-
-    SIGHUP stays ignored if it is ignored already, as under ``nohup``.
-    """
-    stop, numbers = StopRequest(), [signal.SIGINT, signal.SIGTERM]
-    if HANGUP is not None and signal.getsignal(HANGUP) != signal.SIG_IGN:
-        numbers.append(HANGUP)
-    before = [signal.signal(number, stop) for number in numbers]
-    try:
-        yield stop
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
+__all__ = ["Reporter"]
 
 
 class Reporter:
