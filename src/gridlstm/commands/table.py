@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from gridlstm.bench.table import BENCHMARKS
 from gridlstm.command import Command
 from gridlstm.commands.options import CollectOptions, Eval, ListOptions, Train
+from gridlstm.commands.reproduce_options import ReproduceOptions
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.figures.options import CurveOptions
 from gridlstm.sweeps.options import Sweep
@@ -19,6 +20,7 @@ _FIGURES = {
 COMMANDS: Mapping[str, Command | Mapping[str, Command]] = {
     "train": Command(Train, "gridlstm.commands.train:run"),
     "sweep": Command(Sweep, "gridlstm.commands.sweep:run"),
+    "reproduce": Command(ReproduceOptions, "gridlstm.commands.reproduce:run"),
     "eval": Command(Eval, "gridlstm.commands.evaluate:run"),
     **{name: command for record in EXPERIMENTS.values() for name, command in record.commands.items()},
     "plot": _FIGURES,
