@@ -168,7 +168,7 @@ def _cell_name(varied: Mapping[str, Any]) -> str:
     """A name that is readable, and different for different values.
 
     >>> _cell_name({"layers": 2, "rate": 0.001, "text": "my texts/novel.txt"})
-    'layers=2,rate=0.001,text=my-texts-novel.txt-5ebb8df8'
+    'layers=2,rate=0.001,text=my-texts-novel.txt-c7afc12f'
     """
     name = ",".join(f"{option}={_readable(str(value))}" for option, value in varied.items())
     return name if len(name) <= LONGEST else f"{name[:LONGEST]}-{_digest(name)}"

@@ -1,10 +1,12 @@
 """Workers as tasks of Ray: of the cluster that ``RAY_ADDRESS`` names, or else on this machine.
 
 Ray listens on all network interfaces of a machine, and whoever can connect can run programs there. So
-it is always used with a token (``RAY_AUTH_MODE=token``), which Ray keeps in ``~/.ray/auth_token``.
+it is always used with a token (``RAY_AUTH_MODE=token``): that of the cluster, or on this machine a new
+one for each sweep, which is nowhere but in the environment of its processes.
 """
 
 import os
+import secrets
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -36,6 +38,8 @@ def launch(
     os.environ.update(SETTINGS)  # Ray reads them when it is imported.
     ray: Any = import_module("ray")
     address = os.environ.get("RAY_ADDRESS")
+    if not address:
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     own: dict[str, Any] = {} if address else {"num_cpus": how.worker_count, "include_dashboard": False}
     try:
         ray.init(address or "local", log_to_driver=False, logging_level="error", **own)
