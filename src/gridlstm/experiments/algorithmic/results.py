@@ -48,7 +48,7 @@ def make_table(runs: Sequence[CollectedRun]) -> Table:
                 PAPER.get((name, size, network), ""),
             ]
         )
-    titles = ["experiment", "network", "seeds solved", "samples", "accuracy", "minutes", "paper"]
+    titles = ["experiment", "network", "runs solved", "samples", "accuracy", "minutes", "paper"]
     return Table(titles, rows)
 
 
@@ -60,5 +60,5 @@ def _differences(options: dict[str, Any]) -> str:
     if options.get("start") == "counting":
         words += ", starts by counting"
     if options.get("pace"):
-        words += f", a digit more in {options['pace'] / 1000:.0f} K samples"
+        words += f", one more digit per {options['pace'] / 1000:.0f} K samples"
     return words

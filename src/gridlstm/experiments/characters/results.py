@@ -29,8 +29,8 @@ def make_table(runs: Sequence[CollectedRun]) -> Table:
         read = summary["samples"] * options["chunk"]
         tested = ["", ""]
         if evaluation:
-            pieces = f"{evaluation['characters'] / 1e6:.1f} M in {evaluation['streams']}"
-            tested = [f"{evaluation['bits']:.3f}", pieces]
+            streams = f"{evaluation['characters'] / 1e6:.1f} M in {evaluation['streams']}"
+            tested = [f"{evaluation['bits']:.3f}", streams]
         rows.append(
             [
                 options["network"].replace("-", " "),
@@ -43,5 +43,5 @@ def make_table(runs: Sequence[CollectedRun]) -> Table:
             ]
         )
     titles = ["network", "layers x d", "parameters", "characters read", "characters/s"]
-    titles += ["validation bits", "test bits", "characters of test, pieces"]
+    titles += ["validation bits", "test bits", "test characters, streams"]
     return Table(titles, [*rows, PAPER])
