@@ -16,24 +16,24 @@ class ParityOptions:
     """Decide whether a string of bits, seen as a whole, has odd parity (Figures 9 and 10)."""
 
     bits: int = 50
-    """Bits in a string."""
+    """The number of bits in a string."""
     network: Literal[
         "tied-grid", "untied-grid", "tied-tanh", "untied-tanh", "tied-relu", "untied-relu"
     ] = "tied-grid"
     """The network to train: 1-LSTM or a feed-forward network, with weights tied or not."""
     layers: Layers = 25
-    """Layers of depth."""
+    """The number of layers."""
     hidden: int = 500
-    """Units per layer."""
+    """The number of units per layer."""
     forget_bias: float = 1.0
     """The initial bias of the forget gates."""
     signs: bool = True
     """Present the bits as -1 and 1 instead of 0 and 1."""
     start: Literal["random", "counting", "signs"] = "random"
-    """The initial projection of the bits. signs: the weights with which bits enter the memory
-    have one size and random signs, and each unit has a random threshold. counting: a unit has nearly
-    the same weight for all bits and a threshold of its own, so that the network begins by seeing how
-    many ones there are."""
+    """How the projection of the bits is initialised.
+    signs: the weights into the memory have equal sizes and random signs; thresholds are random.
+    counting: a unit has nearly equal weights for all bits and its own threshold.
+    So with counting, the network sees from the start roughly how many ones there are."""
     training: Training = field(
         default_factory=lambda: Training(
             batch=20, samples=10_000_000, optimizer="adagrad", rate=0.06, evaluate_every=20_000
@@ -47,7 +47,7 @@ class ParityOptions:
 
     @property
     def size(self) -> int:
-        """Bits in a string."""
+        """The number of bits in a string."""
         return self.bits
 
     @property
@@ -74,7 +74,7 @@ PRESETS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SolutionsOptions(RunsFigure):
-    """Draw which networks solved a parity: layers against bits (Figure 9)."""
+    """Draw which networks solved parity: layers against bits (Figure 9)."""
 
     kind: ClassVar[str] = "solutions"
 
@@ -86,9 +86,9 @@ class MemoriesOptions(RunFigure):
     kind: ClassVar[str] = "memories"
 
     input: str | None = None
-    """The bits to run on. Default: a fifth of them zeros, then ones, as in the paper."""
+    """The input bits. Default: a fifth zeros, then ones, as in the paper."""
     neurons: int = 20
-    """How many counting neurons to show."""
+    """The number of counting neurons to show."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
