@@ -111,7 +111,12 @@ def beam_search() -> str:
     run, source = bench("bench-search.json")
     case = run["case"]
     rows = [
-        [way, f"{result['threads']}", f"{seconds / case['sentences']:.2f}", f"{result['ratio'][way]:.1f}"]
+        [
+            way,
+            f"{result['threads']}",
+            f"{seconds / case['sentences']:.2f}",
+            f"{result['ratio'][way]:.1f}",
+        ]
         for result in run["results"]
         for way, seconds in result["median"].items()
     ]
@@ -119,7 +124,8 @@ def beam_search() -> str:
         f"{case['sentences']} sentences of {case['source']} words to {case['target']} each, beam "
         f"{case['beam']}, d = {case['hidden']}, {case['words']} words; {source}"
     )
-    return f"{Table(['beam search', 'threads', 'seconds per sentence', 'ratio'], rows).markdown()}\n\n{note}"
+    table = Table(["beam search", "threads", "seconds per sentence", "ratio"], rows)
+    return f"{table.markdown()}\n\n{note}"
 
 
 def generation() -> str:

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 __all__ = ["CollectedRun", "Table", "read_runs", "span"]
 
 CollectedRun = dict[str, Any]
-"""A run as ``gridlstm collect`` keeps it: options, sessions, summary, evaluation, curve."""
+"""A run as ``gridlstm collect`` writes it: options, sessions, summary, evaluation, curve."""
 
 
 class Table(NamedTuple):
-    """A table as text.
+    """A table of text.
 
     Attributes:
-        titles: of the columns.
-        rows: one cell per column.
-        numbers: align all columns but the first to the right.
+        titles: the titles of the columns.
+        rows: rows of one cell per column.
+        numbers: whether to align all columns but the first to the right.
     """
 
     titles: Sequence[str]
@@ -42,7 +42,7 @@ def read_runs(paths: Iterable[Path]) -> list[CollectedRun]:
 
 
 def span(values: Sequence[float], form: str, unit: str = "") -> str:
-    """From the smallest to the largest value, as they are printed.
+    """The range from the smallest to the largest value, as text.
 
     >>> span([23.9, 38.2], ".0f", " K")
     '24 to 38 K'
