@@ -138,7 +138,7 @@ def test_help_shows_the_defaults_of_the_preset(gridlstm) -> None:
     for preset, layers in (("smoke", 3), ("paper", 25)):
         code, output, _ = gridlstm("train", "parity", "--preset", preset, "--help")
         assert code == 0
-        assert f"Layers of depth. (default: {layers})" in output
+        assert f"The number of layers. (default: {layers})" in output
     assert "(default: 25)" in gridlstm("train", "parity", "--preset=paper", "--help")[1]
 
 

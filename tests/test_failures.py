@@ -240,7 +240,7 @@ def test_a_fault_of_the_program_is_shown_whole(
     assert errors.startswith("Traceback")
     assert r"OwnError: odd\x1b[31m" in errors
     assert errors.endswith(
-        "gridlstm list: this is a fault of gridlstm; please report it with the lines above\n"
+        "gridlstm list: this is a bug in gridlstm; please report it with the lines above\n"
     )
 
 
@@ -361,7 +361,14 @@ def test_names_of_runs_on_a_terminal(
 
 @pytest.mark.parametrize(
     "module",
-    ["gridlstm.commands.door", "tyro", "numpy", "torch._C", "torch.nn", "gridlstm.experiments.trained"],
+    [
+        "gridlstm.commands.exit_codes",
+        "tyro",
+        "numpy",
+        "torch._C",
+        "torch.nn",
+        "gridlstm.experiments.trained",
+    ],
 )
 def test_an_interruption_is_one_line_from_the_beginning(module: str) -> None:
     """As soon as a module has been imported, the process is interrupted."""

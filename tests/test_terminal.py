@@ -183,7 +183,7 @@ def test_training_ends_with_what_the_network_does_and_what_to_try(
     code, output, _ = gridlstm("train", experiment, "--preset", "smoke", "--samples", 320, "--out", out)
     assert code == 0
     text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", output)
-    _, _, end = text.partition("What it does with something it has never seen:\n\n")
+    _, _, end = text.partition("What it does with an unseen sample:\n\n")
     shown, _, further = end.partition("\nTry next:\n\n")
     assert re.search(does, shown), shown
     monkeypatch.delenv("FORCE_COLOR")

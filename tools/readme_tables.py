@@ -1,7 +1,7 @@
-"""Writes the tables of README.md and of docs/ from the files in results/: ``make readme``.
+"""Writes the tables of README.md and docs/ from the files in results/: ``make readme``.
 
-A table stands between ``<!-- NAME -->`` and ``<!-- end of NAME -->``. No number there is written by
-hand, and a test compares.
+A table is between ``<!-- NAME -->`` and ``<!-- end of NAME -->``. Its numbers are never written by
+hand: a test compares them with the results.
 """
 
 import json
@@ -22,16 +22,16 @@ ROOT = Path(__file__).parent.parent
 def newest_cases() -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Each benchmark case, with the environment of its newest run among ``results/bench-*.json``."""
     runs = [json.loads(path.read_text()) for path in sorted((ROOT / "results").glob("bench-*.json"))]
-    found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    newest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
     for run in sorted(
         (r for r in runs if r["kind"] == "bench"), key=lambda r: r["environment"]["time"]
     ):
-        found |= {case["name"]: (case, run["environment"]) for case in run["cases"]}
-    return list(found.values())
+        newest |= {case["name"]: (case, run["environment"]) for case in run["cases"]}
+    return list(newest.values())
 
 
 def speed() -> str:
-    """A training step of the wavefront engine, and others beside it."""
+    """The time of a training step of the wavefront engine, next to alternatives."""
     titles = ["case", "threads", "ms", "GFLOP/s", "over products", "loop", "`nn.LSTM`", "recompute"]
     rows, sources = [], set()
     for case, environment in newest_cases():
@@ -44,8 +44,8 @@ def speed() -> str:
                 f"{case['flops'] / seconds / 1e9:.0f}",
             ]
             row.append(f"{seconds / median['products']:.2f}")
-            others = ("loop", "torch.nn.LSTM", "wavefront, recompute")
-            row += [f"{median[name] / seconds:.1f}" if name in median else "" for name in others]
+            alternatives = ("loop", "torch.nn.LSTM", "wavefront, recompute")
+            row += [f"{median[name] / seconds:.1f}" if name in median else "" for name in alternatives]
             rows.append(row)
         machine, torch = environment["machine"]["processor"], environment["versions"]["torch"]
         sources.add(f"{machine}, PyTorch {torch}, commit {environment['commit']}")
@@ -66,15 +66,16 @@ def results(name: str, pattern: str) -> str:
 
 
 def bench(name: str) -> tuple[dict[str, Any], str]:
-    """A file that ``gridlstm bench`` wrote, and where it comes from, in words."""
+    """The content of a file that ``gridlstm bench`` wrote, and a sentence about its origin."""
     run = json.loads((ROOT / "results" / name).read_text())
-    found = run["environment"]
-    source = f"{found['machine']['processor']}, commit {found['commit']}; `results/{name}`."
+    environment = run["environment"]
+    machine, commit = environment["machine"]["processor"], environment["commit"]
+    source = f"{machine}, commit {commit}; `results/{name}`."
     return run, source
 
 
 def search() -> str:
-    """Runs of a search, each by what sets it apart."""
+    """The runs of the search for settings, and the settings in which they differ."""
     rows = []
     for run in collected("search-*.json"):
         options, last = run["options"], run["curve"][-1]
@@ -92,7 +93,7 @@ def search() -> str:
             ]
         )
     titles = ["task", "network", "optimiser", "forget bias", "rate", "warm-up", "clip", "batch"]
-    return Table([*titles, "solved after", "else"], rows).markdown()
+    return Table([*titles, "solved after", "otherwise"], rows).markdown()
 
 
 def _task(run: CollectedRun) -> str:
@@ -106,23 +107,29 @@ def translations() -> str:
 
 
 def beam_search() -> str:
-    """Ways to search, and how many times longer they take than the fastest."""
+    """Ways to run a beam search, and their time divided by that of the fastest."""
     run, source = bench("bench-search.json")
     case = run["case"]
     rows = [
-        [way, f"{found['threads']}", f"{seconds / case['sentences']:.2f}", f"{found['ratio'][way]:.1f}"]
-        for found in run["results"]
-        for way, seconds in found["median"].items()
+        [
+            way,
+            f"{result['threads']}",
+            f"{seconds / case['sentences']:.2f}",
+            f"{result['ratio'][way]:.1f}",
+        ]
+        for result in run["results"]
+        for way, seconds in result["median"].items()
     ]
     note = (
         f"{case['sentences']} sentences of {case['source']} words to {case['target']} each, beam "
         f"{case['beam']}, d = {case['hidden']}, {case['words']} words; {source}"
     )
-    return f"{Table(['way', 'threads', 'seconds a sentence', 'ratio'], rows).markdown()}\n\n{note}"
+    table = Table(["beam search", "threads", "seconds per sentence", "ratio"], rows)
+    return f"{table.markdown()}\n\n{note}"
 
 
 def generation() -> str:
-    """Characters a second on one thread, with and without the stepper."""
+    """Characters per second on one thread, with and without the NumPy stepper."""
     run, source = bench("bench-generation.json")
     rows = [
         [
@@ -131,7 +138,7 @@ def generation() -> str:
         ]
         for size in run["sizes"]
     ]
-    table = Table(["layers x d", "characters/s", "by the module"], rows)
+    table = Table(["layers x d", "characters/s", "characters/s of the module"], rows)
     return f"{table.markdown()}\n\nOne thread, {source}"
 
 
@@ -155,13 +162,13 @@ PAGES = {
 
 
 def update(page: str) -> str:
-    """The text of a page with every table replaced by what the results give."""
+    """The text of a page with all tables made anew from the results."""
     text = (ROOT / page).read_text()
     for name in PAGES[page]:
         start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
         if not pattern.search(text):
-            raise SystemExit(f"{page}: expected {start} and {end}, got neither")
+            raise SystemExit(f"{page}: expected {start} ... {end}, not found")
         before, after = pattern.split(text, maxsplit=1)
         text = f"{before}{start}\n{TABLES[name]()}\n{end}{after}"
     return text

@@ -1,6 +1,6 @@
-"""The command ``gridlstm``. Everything but the standard library is imported by what needs it.
+"""The program ``gridlstm``.
 
-So the help comes at once, and Ctrl-C is heard from the very beginning.
+At the top it imports only the standard library, so that help is fast and Ctrl-C works from the start.
 """
 
 import os
@@ -13,30 +13,31 @@ from types import FrameType
 __all__ = ["main"]
 
 NEEDED = ("tyro", "rich", "matplotlib", "safetensors", "PIL")
-"""Packages that the layer does without: the extra ``experiments``."""
+"""Packages that the layer does not need: the extra ``experiments``."""
 
 
 def main() -> None:
     """Runs the command that the arguments name.
 
-    It is the whole program: it leaves SIGINT to the system, which ends the process at once.
+    Afterwards SIGINT has the default action of the system, which ends the process at once.
 
     Raises:
-        SystemExit: 0 after help, 2 if what was asked for or given is at fault, 1 if it failed while
+        SystemExit: 0 after help, 2 if an argument or a file is wrong, 1 if the command failed while
             running, 130 if it was interrupted.
     """
-    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if heard:
-        signal.signal(signal.SIGINT, _leave)
+    # Under nohup, for instance, SIGINT is ignored, and stays so.
+    handles_interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if handles_interrupts:
+        signal.signal(signal.SIGINT, _exit_at_once)
     try:
-        _run(sys.argv[1:], heard)
+        _run(sys.argv[1:], handles_interrupts)
     finally:
-        if heard:
+        if handles_interrupts:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _run(arguments: list[str], heard: bool) -> None:
-    from gridlstm.commands.door import door
+def _run(arguments: list[str], handles_interrupts: bool) -> None:
+    from gridlstm.commands.exit_codes import exit_on_error
 
     if any(find_spec(name) is None for name in NEEDED):
         sys.stderr.write(
@@ -45,22 +46,22 @@ def _run(arguments: list[str], heard: bool) -> None:
         )
         raise SystemExit(2)
 
-    with door("gridlstm"):
+    with exit_on_error("gridlstm"):
         if arguments[:1] == ["--version"]:
             sys.stdout.write(f"gridlstm {import_module('gridlstm').__version__}\n")
             return
         from gridlstm.commands.parser import parse
 
         name, place, options = parse(arguments)
-    with door(f"gridlstm {name}"):
+    with exit_on_error(f"gridlstm {name}"):
         module, _, function = place.partition(":")
         run = getattr(import_module(module), function)
-        if heard:  # From here on there may be something to clean up.
+        if handles_interrupts:  # From here on there may be something to clean up.
             signal.signal(signal.SIGINT, signal.default_int_handler)
         run(options)
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
-    """Ends the process while there are only imports, in which exceptions may be swallowed."""
+def _exit_at_once(number: int, frame: FrameType | None) -> None:
+    """Ends the process during imports, which might catch an exception."""
     os.write(2, b"gridlstm: interrupted\n")
     os._exit(130)

@@ -17,9 +17,9 @@ class MeasuredBench:
     """Options of every benchmark that measures something."""
 
     rounds: int = 7
-    """How often everything is measured; the median counts."""
+    """How often everything is measured; medians are reported."""
     quick: bool = False
-    """Measure small sizes in few rounds: to see that it works, not to quote."""
+    """Measure small sizes in few rounds, to check that it works; do not quote the results."""
     out: Path = Path("runs/bench.json")
     """The JSON file for the results. Figures are written beside it."""
 
@@ -91,7 +91,7 @@ class GenerationBench(MeasuredBench):
 
 @dataclass(frozen=True)
 class SearchBench(ThreadedBench):
-    """Time beam search with a Reencoder, batched and incremental, next to simpler ways."""
+    """Time batched, incremental beam search with a Reencoder, next to simpler ways."""
 
     out: Path = Path("runs/bench-search.json")
     """The JSON file for the results."""

@@ -1,1 +1,1 @@
-"""The commands of ``gridlstm``; ``options`` has what can be asked of them."""
+"""The commands that all experiments share, and the table of all commands."""

@@ -17,7 +17,7 @@ __all__ = ["run"]
 
 
 def run(options: Any) -> None:
-    """Measures a network, prints the measurements and writes them into the run's directory.
+    """Tests a network, prints the measurements and writes them to the run's directory.
 
     The file is ``evaluation.json``, or ``ensemble.json`` for an ensemble.
     """

@@ -17,24 +17,24 @@ Preset = Literal["smoke", "small", "laptop", "paper"]
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where and how a run is made."""
+    """Options of a run, other than those of its experiment."""
 
     preset: Preset = "laptop"
-    """Where the other options start from: smoke takes seconds, small (where there is one) minutes with
-    data that come with the package, laptop an hour or two, paper has the settings of the paper."""
+    """The defaults of the other options: smoke takes seconds, small (if there is one) minutes.
+    laptop takes an hour or two; paper has the settings of the paper."""
     out: Path | None = None
-    """The run's directory. Default: below runs/, named after the options."""
+    """The run's directory. Default: in runs/, named after the options."""
     resume: bool = False
     """Continue from the last checkpoint, if there is one."""
     overwrite: bool = False
     """Replace an existing run."""
     threads: Threads | None = None
-    """Threads per process. Default: PyTorch's choice. Results are equal bit for bit only for equal
-    numbers."""
+    """Threads per process. Default: PyTorch's choice.
+    Results are equal bit for bit only for the same number."""
     device: Literal["cpu", "cuda"] = "cpu"
-    """Where to compute."""
+    """The device to train on."""
     data: DataFolder = None
-    """The directory of data sets. Default: $GRIDLSTM_DATA. What is not there is downloaded."""
+    """The directory of data sets. Default: $GRIDLSTM_DATA. Missing files are downloaded."""
     show: int = 0
     """Print this many samples in the paper's notation and exit."""
 
@@ -48,7 +48,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Train(Generic[OptionsType]):
-    """The options of an experiment, and how a run of it is made."""
+    """The options of an experiment and of a run of it."""
 
     experiment: OptionsType
     run: RunOptions = field(default_factory=RunOptions)
@@ -56,13 +56,13 @@ class Train(Generic[OptionsType]):
 
 @dataclass(frozen=True)
 class _CommonEval:
-    """Measure the network of a run on samples that it has never seen."""
+    """Test the network of a run on samples that it has never seen."""
 
     run: RunPath
     """The run's directory."""
     samples: int | None = None
-    """How many held-out samples to test on (characters of a text), none of which was used in training.
-    Default: 1000 of an algorithmic task, otherwise all."""
+    """How many held-out samples (for a text: characters) to test on.
+    Default: 1000 for an algorithmic task, otherwise all."""
     data: DataFolder = None
     """The directory of data sets, as for train."""
 
@@ -71,17 +71,17 @@ class _CommonEval:
         check_fields(self, "samples", least=1, optional=True)
 
     def options_for(self, experiment: Experiment[Any]) -> EvalOptions:
-        """The options that only this experiment has.
+        """The options of ``eval`` that only this experiment has.
 
         Raises:
-            ValueError: if options of another experiment were given.
+            ValueError: if options of another experiment are set.
         """
         for name, record in _WITH_OPTIONS.items():
             if record is not experiment and getattr(self, name) != record.eval_options():
                 options = ", ".join(f"--{option}" for option in vars(getattr(self, name)))
                 raise ValueError(f"{options}: expected a run of {name}, got one of {experiment.name}")
-        chosen: EvalOptions = getattr(self, experiment.name, EvalOptions())
-        return chosen
+        eval_options: EvalOptions = getattr(self, experiment.name, EvalOptions())
+        return eval_options
 
 
 _WITH_OPTIONS: Mapping[str, Experiment[Any]] = {
@@ -97,23 +97,23 @@ Eval = make_dataclass(
     namespace={"__doc__": _CommonEval.__doc__},
     frozen=True,
 )
-"""The options of ``gridlstm eval``: those of all experiments, and those of each."""
+"""The options of ``gridlstm eval``: those that all experiments share, and those of each."""
 
 
 @dataclass(frozen=True)
 class ListOptions:
-    """List the experiments and their presets, and the runs so far."""
+    """List the experiments, their presets, and existing runs."""
 
     folder: Path = Path("runs")
-    """Where to look for runs."""
+    """The directory to search for runs."""
 
 
 @dataclass(frozen=True)
 class CollectOptions:
-    """Put what is worth keeping of runs into one small file: options, machine, curve, outcome."""
+    """Write the options, machine, learning curve and results of runs to one small file."""
 
     runs: RunPaths
-    """Directories of runs."""
+    """The directories of the runs."""
     out: Path = Path("results/runs.json")
     """The file to write."""
 

@@ -1,4 +1,4 @@
-"""The commands ``gridlstm list`` and ``gridlstm collect``. No PyTorch here: they start at once."""
+"""The commands ``gridlstm list`` and ``gridlstm collect``. No PyTorch here, so that they are fast."""
 
 from rich.console import Console
 from rich.table import Table
@@ -15,7 +15,7 @@ __all__ = ["collect", "list_all"]
 
 
 class Terminal(Console):
-    """Standard output: as wide as it is, or as lines need where there is no terminal."""
+    """Standard output. Lines are not wrapped unless it is a terminal."""
 
     def __init__(self) -> None:
         super().__init__(highlight=False)
@@ -23,18 +23,18 @@ class Terminal(Console):
             self.width = 10_000
 
     def on_broken_pipe(self) -> None:
-        """Leaves it to the door."""
+        """Leaves the exception to :func:`~gridlstm.commands.exit_codes.exit_on_error`."""
         raise
 
 
 def list_all(options: ListOptions) -> None:
-    """Experiments with their presets, then runs."""
+    """Prints the experiments with their presets, then the runs."""
     console = Terminal()
     for name, experiment in EXPERIMENTS.items():
         console.print(f"[bold]{name}[/bold]: {experiment.about}")
-        for preset, chosen in experiment.presets.items():
-            samples = f"at most {chosen.training.samples:,} samples"
-            console.print(f"  {preset:7} {experiment.describe(chosen)}, {samples}")
+        for preset, preset_options in experiment.presets.items():
+            samples = f"at most {preset_options.training.samples:,} samples"
+            console.print(f"  {preset:7} {experiment.describe(preset_options)}, {samples}")
     paths = sorted(path.parent for path in options.folder.rglob("config.json"))
     if not paths:
         console.print(Text(f"No runs below {one_line(options.folder)} yet."))
@@ -55,8 +55,8 @@ def _state(run: RunDir) -> tuple[str, str, str, str]:
     except RunError as error:
         return "", str(error), "", ""
     last = rows[-1] if rows else {}
-    known = EXPERIMENTS.get(config["experiment"])
-    measure = "" if known is None else known.measure.name
+    experiment = EXPERIMENTS.get(config["experiment"])
+    measure = "" if experiment is None else experiment.measure.name
     state = "not ended" if summary is None else str(summary.get("reason"))
     return (
         config["experiment"],

@@ -1,4 +1,4 @@
-"""Arguments of the command line to options, and one helpful line where that is not possible."""
+"""Parses the command line into options, or raises an error with a helpful line."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import tyro
-from tyro import _errors as events  # The only way to a parse error that is not rendered as a box.
+from tyro import _errors as events  # The only access to parse errors that are not rendered as a box.
 from tyro.conf import OmitArgPrefixes
 
 from gridlstm.command import Command
@@ -23,8 +23,14 @@ from gridlstm.sweeps.source import read_plan
 __all__ = ["Parsed", "parse"]
 
 HELP = ("-h", "--help")
-KINDS = {"INT": "an integer", "FLOAT": "a number", "PATH": "a path", "STR": "a string"}
-"""What tyro calls a value, in words."""
+VALUES = {"INT": "an integer", "FLOAT": "a number", "PATH": "a path", "STR": "a string"}
+"""Tyro's names of types, in words."""
+ABOUTS = {
+    "train": "Train a network; --resume continues a run that was stopped or killed.",
+    "plot": "Draw a figure",
+    "bench": "Run a benchmark",
+}
+"""What a command does, where the docstring of its options does not say so."""
 
 
 class Parsed(NamedTuple):
@@ -32,8 +38,8 @@ class Parsed(NamedTuple):
 
     Attributes:
         name: the command, as ``"plot curve"``.
-        run: the function that runs it, as ``"package.module:function"``.
-        options: what it is called with.
+        run: the function to call, as ``"package.module:function"``.
+        options: its argument.
     """
 
     name: str
@@ -63,13 +69,13 @@ def parse(arguments: Sequence[str]) -> Parsed:
 
 
 def _choose(what: str, words: Sequence[str], known: Mapping[str, Any], program: str) -> str:
-    """The first word, which has to be one of those known; or help about them."""
+    """The first word, which must be one of those known. Prints help if it asks for it."""
     word = next(iter(words), None)
     if word is not None and word in known:
         return word
     if word in HELP:
         width = max(map(len, known))
-        lines = [f"  {name:{width}}  {_about(entry)}" for name, entry in known.items()]
+        lines = [f"  {name:{width}}  {_about(name, entry)}" for name, entry in known.items()]
         usage = f"usage: {program} {{{','.join(known)}}} [-h] [OPTIONS]"
         sys.stdout.write("\n".join([usage, "", *lines, ""]))
         raise SystemExit(0)
@@ -78,15 +84,13 @@ def _choose(what: str, words: Sequence[str], known: Mapping[str, Any], program: 
     raise ValueError(f"expected {what}: one of {', '.join(known)}; got {got}{hint}")
 
 
-def _about(entry: str | Command | Mapping[str, Command]) -> str:
-    """An entry of the table in one line."""
+def _about(name: str, entry: str | Command | Mapping[str, Command]) -> str:
+    """What a command does, in one line."""
     if isinstance(entry, str):
         return entry
     if isinstance(entry, Mapping):
-        return f"One of {', '.join(entry)}."
-    if entry.options is Train:
-        return "Train a network; --resume continues a run that was stopped or killed."
-    return (entry.options.__doc__ or "").splitlines()[0]
+        return f"{ABOUTS[name]}: {', '.join(entry)}."
+    return ABOUTS.get(name) or (entry.options.__doc__ or "").splitlines()[0]
 
 
 def _parse_options(
@@ -96,7 +100,7 @@ def _parse_options(
     default: Any = tyro.MISSING_NONPROP,
     about: str | None = None,
 ) -> Any:
-    """Options of a dataclass, and of dataclasses inside it."""
+    """Parses the fields of a dataclass, and of dataclasses inside it."""
 
     def explain(event: events.ParseErrorEvent) -> None:
         raise ValueError(_explain(event, kind, arguments))
@@ -164,7 +168,7 @@ def _parse_experiment(
 
 
 def _options_of_run(experiment: Experiment[Any], out: str | None) -> Any:
-    """The options that a run was started with; ``None`` if the command has to say what is wrong."""
+    """The options of an existing run; ``None`` if they cannot be read, which the command reports."""
     if out is None:
         return None
     try:
@@ -207,7 +211,7 @@ def _explain(event: events.ParseErrorEvent, kind: Any, arguments: Sequence[str])
         about = ((text() if callable(text) else text) or "a value").partition(".")[0]
         return f"{_name(argument)}: expected {about[0].lower()}{about[1:]}, got none"
     if isinstance(event, events.InstantiationFailure):
-        if event.argument is None:  # A check of our own, which names the option.
+        if event.argument is None:  # Raised by ``__post_init__`` of the options, and names the option.
             return event.message
         name = _name(event.argument)
         value = _value(arguments, name)
@@ -216,20 +220,20 @@ def _explain(event: events.ParseErrorEvent, kind: Any, arguments: Sequence[str])
 
 
 def _name(argument: Any) -> str:
-    """An option or a positional argument, as the help calls it."""
+    """The name of an option or a positional argument, as in the help."""
     lowered = argument.lowered
     return str(lowered.metavar if argument.is_positional() else lowered.name_or_flags[-1])
 
 
 def _kind(argument: Any) -> str:
-    """The values of an option, in words."""
+    """The type of an option, in words."""
     words = str(argument.lowered.metavar).replace("{None}|", "").strip("[]")
     optional = " or None" if "{None}" in str(argument.lowered.metavar) else ""
-    return f"{KINDS.get(words.split()[0], words)}{optional}"
+    return f"{VALUES.get(words.split()[0], words)}{optional}"
 
 
 def _flags(kind: Any) -> Iterator[str]:
-    """The options of a dataclass, and of those inside it."""
+    """The names of the options of a dataclass, and of those inside it."""
     origin = getattr(kind, "__origin__", kind)
     inner = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
     hints = get_type_hints(origin)
@@ -242,6 +246,6 @@ def _flags(kind: Any) -> Iterator[str]:
 
 
 def _hint(words: Iterable[str]) -> str:
-    """What may have been meant."""
+    """A suggestion, if there is one."""
     meant = " or ".join(dict.fromkeys(words))
     return f"; did you mean {meant}?" if meant else ""

@@ -1,4 +1,4 @@
-"""The table of commands: the options of each, and what runs it. No PyTorch here."""
+"""The table of commands: the options of each, and the function that runs it. No PyTorch here."""
 
 from collections.abc import Mapping
 
@@ -28,4 +28,4 @@ COMMANDS: Mapping[str, Command | Mapping[str, Command]] = {
     "collect": Command(CollectOptions, "gridlstm.commands.overview:collect"),
     "bench": BENCHMARKS,
 }
-"""By name; ``plot`` and ``bench`` are groups of commands."""
+"""Commands by name; ``plot`` and ``bench`` are groups of commands."""

@@ -36,36 +36,36 @@ _log = logging.getLogger("gridlstm")
 
 
 def run(options: Train[Any]) -> None:
-    """Trains, or shows samples.
+    """Trains a network, or prints samples.
 
     Raises:
-        ValueError: if an option makes no sense here, or the data are missing or damaged.
-        ExpectedError: if the run cannot be started or resumed as asked, or fails.
+        ValueError: if an option is impossible here, or the data is missing or damaged.
+        ExpectedError: if the run cannot be started or resumed, or fails.
         SystemExit: 128 plus its number if a signal stops it.
     """
-    settings, asked = options.experiment, options.run
+    settings, run_options = options.experiment, options.run
     experiment = experiment_of(settings)
-    if asked.preset not in experiment.presets:
+    if run_options.preset not in experiment.presets:
         expected = ", ".join(experiment.presets)
-        raise ValueError(f"preset: expected one of {expected}, got {asked.preset}")
-    problem = experiment.make_problem(settings, asked.data)
-    if asked.show:
-        check_memory(settings, asked.show)
-        _show(problem, asked.show)
+        raise ValueError(f"preset: expected one of {expected}, got {run_options.preset}")
+    problem = experiment.make_problem(settings, run_options.data)
+    if run_options.show:
+        check_memory(settings, run_options.show)
+        _print_samples(problem, run_options.show)
         return
-    if asked.device == "cuda" and not torch.cuda.is_available():
+    if run_options.device == "cuda" and not torch.cuda.is_available():
         raise ValueError("device: expected cpu, got cuda, which this machine does not have")
     check_memory(settings, settings.training.batch, make_on_meta(problem.network))
-    if asked.threads is not None:
-        torch.set_num_threads(asked.threads)
-    path = asked.out or Path("runs") / experiment.run_name(settings)
-    processes = Processes.join(asked.device)
+    if run_options.threads is not None:
+        torch.set_num_threads(run_options.threads)
+    path = run_options.out or Path("runs") / experiment.run_name(settings)
+    processes = Processes.join(run_options.device)
     try:
         if settings.training.batch % processes.count:
             message = f"batch: expected a multiple of the {processes.count} processes, got"
             raise RunError(f"{message} {settings.training.batch}")
         with stop_on_signals() as stop:
-            _train(experiment, settings, problem, path, asked, processes, stop)
+            _train(experiment, settings, problem, path, run_options, processes, stop)
     finally:
         processes.leave()
     if stop.signal is not None:
@@ -77,7 +77,7 @@ def _train(
     settings: Any,
     problem: Problem,
     path: Path,
-    asked: RunOptions,
+    run_options: RunOptions,
     processes: Processes,
     stop: StopRequest,
 ) -> None:
@@ -86,8 +86,8 @@ def _train(
         run = RunDir.prepare(
             path,
             config,
-            resume=asked.resume,
-            overwrite=asked.overwrite,
+            resume=run_options.resume,
+            overwrite=run_options.overwrite,
             defaults=flat(from_flat(experiment, {})),
         )
         trainer = Trainer(
@@ -96,11 +96,11 @@ def _train(
             run.checkpoints,
             processes,
             fingerprint=run.fingerprint(),
-            fresh=not asked.resume,
+            fresh=not run_options.resume,
         )
         trainer.load_old_best(run.old_best, run.model)
         if processes.first:
-            _begin(run, trainer, processes.count)
+            _begin_session(run, trainer, processes.count)
         try:
             with Reporter(run if processes.first else None, trainer, stop) as reporter:
                 outcome = trainer.run(reporter)
@@ -108,21 +108,21 @@ def _train(
                 trainer.use_best()
                 summary = {"run": path.name, **asdict(outcome), **_sizes(trainer.network)}
                 run.finish_session(summary, save_weights(trainer.network, run.model))
-        except RunError as error:  # It could be started, and then its files could not be written.
+        except RunError as error:  # While running, an error of writing has another exit code.
             raise TrainingError(str(error)) from error
         if processes.first:
-            _tell(summary, outcome, path)
+            _print_summary(summary, outcome, path)
             if Console().is_terminal and outcome.reason != "interrupted":
                 _demonstrate(experiment, trainer, path)
 
 
-def _begin(run: RunDir, trainer: Trainer, count: int) -> None:
-    """Notes a session, and how it differs from the one before."""
+def _begin_session(run: RunDir, trainer: Trainer, count: int) -> None:
+    """Records a session, and warns if it differs from the one before."""
     details = {"threads": torch.get_num_threads(), "processes": count, "kernel": kernel_name()}
     for session in run.sessions()[-1:] if trainer.step else []:
-        other = [name for name, value in details.items() if session.get(name, value) != value]
-        if other:
-            _log.warning("not bit for bit: %s differ from those before", " and ".join(other))
+        changed = [name for name, value in details.items() if session.get(name, value) != value]
+        if changed:
+            _log.warning("not bit for bit: %s differ from the last session", " and ".join(changed))
     run.begin_session(trainer.step, **details)
 
 
@@ -130,7 +130,7 @@ def _sizes(network: nn.Module) -> dict[str, int]:
     return {"parameters": sum(p.numel() for p in network.parameters())}
 
 
-def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
+def _print_summary(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
     console = Console(file=best_effort_stdout())
     if not console.is_terminal:
         print_json({"end": summary}, best_effort_stdout())
@@ -146,43 +146,43 @@ def _tell(summary: dict[str, Any], outcome: Outcome, path: Path) -> None:
     table.add_row("run", Text(one_line(path)))
     console.print(table)
     if outcome.reason in ("interrupted", "minutes"):
-        again = [argument for argument in sys.argv[1:] if argument not in ("--resume", "--overwrite")]
-        line = one_line(f"Continue it with: {_program()} {shlex.join(again)} --resume")
+        arguments = [a for a in sys.argv[1:] if a not in ("--resume", "--overwrite")]
+        line = one_line(f"Continue it with: {_program()} {shlex.join(arguments)} --resume")
         console.print(Text(line), soft_wrap=True)
 
 
 @torch.no_grad()
 def _demonstrate(experiment: Experiment[Any], trainer: Trainer, path: Path) -> None:
-    """What the network does, and what to try next."""
-    lines = ["", "What it does with something it has never seen:", ""]
+    """Prints an example of what the network does, and commands to try next."""
+    lines = ["", "What it does with an unseen sample:", ""]
     lines += (f"  {line}" for line in trainer.problem.demonstrate(trainer.network.cpu().eval()))
     lines += ["", "Try next:", ""]
     program, run = _program(), one_line(shlex.quote(str(path)))
-    tried = (
+    suggestions = (
         "eval {run}  # measure it on test data",
         "plot curve {run}  # draw its learning curve",
         experiment.next_command,
     )
-    commands = [f"{program} {arguments.format(run=run)}".split("  # ") for arguments in tried]
+    commands = [f"{program} {arguments.format(run=run)}".split("  # ") for arguments in suggestions]
     width = max(len(command) for command, _ in commands)
-    lines += (f"  {command:{width}}  # {why}" for command, why in commands)
+    lines += (f"  {command:{width}}  # {about}" for command, about in commands)
     console = Console(file=best_effort_stdout(), highlight=False)
     for line in lines:
         console.print(line, soft_wrap=True, markup=False)
 
 
 def _program() -> str:
-    """How this program was called, as a shell understands it in the same directory."""
+    """How to call this program from a shell in the same directory."""
     called = Path(sys.argv[0])
     if called.stem == "__main__":
         return f"{shlex.quote(sys.executable)} -m gridlstm"
-    found = shutil.which("gridlstm")
-    if not called.exists() or (found is not None and called.samefile(found)):
+    installed = shutil.which("gridlstm")
+    if not called.exists() or (installed is not None and called.samefile(installed)):
         return "gridlstm"
     return shlex.quote(str(called))
 
 
-def _show(problem: Problem, count: int) -> None:
+def _print_samples(problem: Problem, count: int) -> None:
     console = Console(highlight=False)
     for line in problem.show(count):
         console.print(line, soft_wrap=True, markup=False)

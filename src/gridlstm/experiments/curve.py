@@ -1,4 +1,4 @@
-"""Learning curves: what an experiment measures against samples (as in Figure 4)."""
+"""Learning curves: the measurement of an experiment against samples (as in Figure 4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ __all__ = ["Curve", "draw_curves", "draw_runs", "plot", "read_curve"]
 
 @dataclass(frozen=True)
 class Curve:
-    """How a run learned.
+    """The learning curve of a run.
 
     Attributes:
-        name: of the run.
-        experiment: of which it is a run.
-        options: those of the run.
-        samples: at every evaluation.
-        values: what was measured there.
+        name: the name of the run.
+        experiment: the experiment of the run.
+        options: the options of the run.
+        samples: the number of samples at each evaluation.
+        values: the measurement at each evaluation.
     """
 
     name: str
@@ -36,20 +36,20 @@ class Curve:
     values: list[float]
 
     def reached(self, threshold: float) -> int | None:
-        """Samples until a value was first reached, or ``None``."""
+        """The number of samples when a value was first reached; ``None`` if it never was."""
         pairs = zip(self.samples, self.values, strict=True)
         return next((samples for samples, value in pairs if value >= threshold), None)
 
 
 def read_curve(run: RunDir) -> Curve:
-    """The learning curve of a run.
+    """Reads the learning curve of a run.
 
     Raises:
         RunError: if the run has not been evaluated yet, or its metrics are damaged.
     """
     (experiment, options), rows = record_and_options(run), run.metrics()
     if not rows:
-        raise RunError(f"{run.path}: expected a run with an evaluation, got one without")
+        raise RunError(f"{run.path}: expected a run with evaluations, got none yet")
     for name in ("samples", experiment.measure.name):
         if any(name not in row for row in rows):
             raise RunError(f"{run.path / 'metrics.jsonl'}: expected {name} in every row")
@@ -73,10 +73,10 @@ def draw_runs(runs: Sequence[RunDir]) -> Figure:
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:
-    """What was measured against samples, or against what the experiment counts in their place.
+    """Measurements against samples, or against what the experiment counts instead.
 
     Raises:
-        ValueError: if the runs do not all measure the same.
+        ValueError: if the runs have different measurements.
     """
     measure = curves[0].experiment.measure
     names = sorted({curve.experiment.measure.name for curve in curves})
@@ -86,7 +86,7 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     axes = figure.subplots()
     for curve in curves:
         unit = curve.experiment.samples_unit[1](curve.options)
-        name = curve.name.replace("$", r"\$")  # It is a name, not a formula.
+        name = curve.name.replace("$", r"\$")  # Matplotlib would read a formula.
         axes.plot([n / unit for n in curve.samples], curve.values, label=name, linewidth=1.2)
     axes.set_xlabel(curves[0].experiment.samples_unit[0])
     show_measure(axes, measure, [value for curve in curves for value in curve.values])

@@ -1,4 +1,4 @@
-"""How much memory an experiment needs, before any of it is taken."""
+"""Estimates how much memory an experiment needs, before any of it is allocated."""
 
 from torch import nn
 
@@ -8,26 +8,26 @@ from gridlstm.provenance import memory_bytes
 __all__ = ["check_memory"]
 
 FLOAT = 4
-"""Bytes of a number."""
+"""Bytes per number."""
 VECTORS = 4
-"""Vectors of a block: the hidden and the memory vectors of two dimensions."""
+"""Vectors per block: the hidden and memory vectors of two dimensions."""
 COPIES = {"sgd": 2, "adagrad": 3}
-"""Numbers for each weight in training: itself, its gradient, what the optimiser keeps; else 4."""
+"""Numbers per weight in training: the weight, its gradient and the optimiser's state. Default: 4."""
 
 
 def check_memory(options: Options, samples: int, trained: nn.Module | None = None) -> None:
     """Checks that this machine has enough memory.
 
-    What is counted is a lower bound: the weights with all that belongs to them in
-    training, and hidden and memory vectors, of all layers in training and of one otherwise.
+    It compares with a lower bound: the weights, their gradients and the optimiser's state, and the
+    hidden and memory vectors, of all layers in training and of one layer otherwise.
 
     Args:
-        options: those of the experiment.
-        samples: how many are processed at once.
-        trained: the :func:`make_on_meta` of the network, if it is to be trained.
+        options: the options of the experiment.
+        samples: how many samples are processed at once.
+        trained: the network on the meta device, if it is to be trained.
 
     Raises:
-        ValueError: with the bytes that would be needed, and those that there are.
+        ValueError: if there is not enough memory.
     """
     layers = 1 if trained is None else options.stored_layers
     vectors = FLOAT * VECTORS * samples * options.positions * layers * options.hidden
@@ -35,17 +35,17 @@ def check_memory(options: Options, samples: int, trained: nn.Module | None = Non
     weights = FLOAT * parameters * COPIES.get(options.training.optimizer, 4)
     memory = memory_bytes()
     if memory is not None and vectors + weights > memory:
-        parts = [f"{_shown(vectors)} for the vectors of {samples:,} samples"]
+        parts = [f"{_format_bytes(vectors)} for the vectors of {samples:,} samples"]
         if parameters:
-            parts.insert(0, f"{_shown(weights)} to train {parameters:,} parameters")
+            parts.insert(0, f"{_format_bytes(weights)} to train {parameters:,} parameters")
         raise ValueError(
             f"not enough memory: {' and '.join(parts)} would be needed at least, and this machine has "
-            f"{_shown(memory)}"
+            f"{_format_bytes(memory)}"
         )
 
 
-def _shown(count: int) -> str:
-    """A number of bytes as people write it."""
+def _format_bytes(count: int) -> str:
+    """A number of bytes with a unit."""
     units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
     power = min(max(0, int(count).bit_length() - 1) // 10, len(units) - 1)
     return f"{count / 1024**power:,.3g} {units[power]}"

@@ -1,4 +1,4 @@
-"""What the rest of the program has to know about an experiment. No PyTorch here."""
+"""The record of an experiment: what the rest of the program knows about it. No PyTorch here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,11 +61,11 @@ class Measure:
     """The measurement that a run is judged by.
 
     Attributes:
-        name: as in ``metrics.jsonl``.
-        label: as on the axis of a figure.
+        name: its name in ``metrics.jsonl``.
+        label: the label of its axis in a figure.
         lower_is_better: whether small values are good.
-        scale: of the axis.
-        percent: show values as percentages.
+        scale: the scale of its axis.
+        percent: whether to show values as percentages.
     """
 
     name: str
@@ -108,11 +108,11 @@ class PaperFigure:
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """How to test a network, beside on how many samples."""
+    """Options of a test, apart from the number of samples."""
 
     @property
     def result(self) -> str:
-        """What the measurements are called in the run's directory."""
+        """The name of the file of measurements in the run's directory, without suffix."""
         return "evaluation"
 
 
@@ -127,23 +127,23 @@ OptionsType = TypeVar("OptionsType", bound=Options)
 class Experiment(Generic[OptionsType]):
     """An experiment of the paper.
 
-    What needs PyTorch or Matplotlib is given as ``"package.module:name"`` and imported when it is used.
+    Names of what needs PyTorch or Matplotlib are strings, ``"package.module:name"``, imported at use.
 
     Attributes:
-        name: as on the command line.
-        options: the dataclass of its options. Its docstring says what the experiment is.
-        presets: options by name: ``smoke``, ``laptop``, ``paper``, and ``small`` where there is one.
+        name: the name on the command line.
+        options: the dataclass of its options. The docstring describes the experiment.
+        presets: options by name: ``smoke``, ``laptop``, ``paper``, and optionally ``small``.
         problem: makes the :class:`~gridlstm.training.problem.Problem` from options and the directory
             of data sets.
-        measure: what a run is judged by.
+        measure: the measurement that a run is judged by.
         table: makes the table of results from runs that ``gridlstm collect`` wrote.
-        next_command: the arguments of a command to try after training, and what it does.
-        unit: what the size of the task counts, as ``"bits"``.
-        samples_unit: what the horizontal axis of a learning curve counts, and how many samples one
-            unit of it is, given the options.
-        eval_options: the dataclass of the options of ``gridlstm eval`` that only this experiment has.
-        commands: commands that only this experiment has.
-        figures: kinds of ``gridlstm plot`` that only this experiment has.
+        next_command: a command to suggest after training: arguments, ``  # `` and what it does.
+        unit: the unit of the size of the task, as ``"bits"``.
+        samples_unit: the label of the horizontal axis of a learning curve, and a function of the
+            options that returns the number of samples per unit of that axis.
+        eval_options: the dataclass of further options of ``gridlstm eval``.
+        commands: the commands of this experiment.
+        figures: the kinds of ``gridlstm plot`` of this experiment.
         paper_figures: the figures of the paper that ``gridlstm reproduce`` makes, by number.
     """
 
@@ -163,15 +163,15 @@ class Experiment(Generic[OptionsType]):
 
     @property
     def about(self) -> str:
-        """What the experiment is, in one line."""
+        """The description of the experiment, in one line."""
         return (self.options.__doc__ or "").splitlines()[0]
 
     def make_problem(self, options: OptionsType, data: Path | None = None) -> "Problem":
-        """The problem that is given to the trainer.
+        """Makes the problem to train on.
 
         Args:
-            options: those of this experiment.
-            data: the directory of data sets. Default: ``$GRIDLSTM_DATA``, or they are downloaded.
+            options: the options of this experiment.
+            data: the directory of data sets. Default: ``$GRIDLSTM_DATA``; missing files are downloaded.
 
         Raises:
             ValueError: if the data is missing, damaged or too small.
@@ -180,7 +180,7 @@ class Experiment(Generic[OptionsType]):
         return problem
 
     def run_name(self, options: OptionsType) -> str:
-        """The default name of a run: what distinguishes it from others."""
+        """The default name of a run."""
         return (
             f"{self.name}-{options.size}-{options.network}-{options.layers}x{options.hidden}"
             f"-seed{options.training.seed}"

@@ -1,4 +1,4 @@
-"""The list of all experiments: the only place that names them. No PyTorch here."""
+"""The list of all experiments, the only place that names them. No PyTorch here."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -48,8 +48,8 @@ def flat(options: Any) -> dict[str, Any]:
 def from_flat(experiment: Experiment[OptionsType], options: Mapping[str, Any]) -> OptionsType:
     """The options of an experiment from what :func:`flat` returned.
 
-    An option that is missing, because it is newer than the run, has its default: the default of a new
-    option is what was done before.
+    An option that is newer than the run gets its default. So the default of a new option has to be what
+    was done before there was such an option.
 
     Raises:
         ValueError: if an option is unknown or has an impossible value.
@@ -57,12 +57,13 @@ def from_flat(experiment: Experiment[OptionsType], options: Mapping[str, Any]) -
     if not isinstance(options, Mapping):
         raise ValueError(f"options: expected options by name, got {shortened(options)}")
     kind: Any = experiment.options
-    own, shared = ({f.name for f in fields(k)} - {"training"} for k in (kind, Training))
-    unknown = ", ".join(sorted(options.keys() - own - shared))
+    of_experiment, of_training = ({f.name for f in fields(k)} - {"training"} for k in (kind, Training))
+    unknown = ", ".join(sorted(options.keys() - of_experiment - of_training))
     if unknown:
         raise ValueError(f"options: expected those of {experiment.name}, got others: {unknown}")
-    # From a file, tuples come as lists.
+    # JSON has lists for tuples.
     values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in options.items()}
-    training = Training(**{key: values[key] for key in shared & values.keys()})
-    made: OptionsType = kind(**{k: values[k] for k in own & values.keys()}, training=training)
-    return made
+    training = Training(**{key: values[key] for key in of_training & values.keys()})
+    in_experiment = {key: values[key] for key in of_experiment & values.keys()}
+    complete: OptionsType = kind(**in_experiment, training=training)
+    return complete

@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 CollectedRun = dict[str, Any]
-"""A run as ``gridlstm collect`` keeps it: options, sessions, summary, evaluation, curve."""
+"""A run as ``gridlstm collect`` writes it: options, sessions, summary, evaluation, curve."""
 
 NOT_COMPARED = ("seed", "minutes", "checkpoint_minutes")
 """Options in which the runs of a row may differ: they do not change what a run computes."""
@@ -32,7 +32,7 @@ UNCOMMITTED = "\\* some of it from a working tree with uncommitted changes"
 
 
 class Table(NamedTuple):
-    """A table as text.
+    """A table of text.
 
     Attributes:
         titles: of the columns.

@@ -1,4 +1,4 @@
-"""Which weights of the networks on sequences read or write symbols."""
+"""The weights of networks on sequences that read or write symbols, which Muon leaves to Adam."""
 
 __all__ = ["symbol_weights"]
 
@@ -12,6 +12,6 @@ PATTERNS = (
 
 
 def symbol_weights(network: str) -> tuple[str, ...]:
-    """Patterns of their names, given the kind of network."""
+    """Patterns of parameter names for :attr:`Problem.adam_parameters`, by the name of the network."""
     first = ("body.lstm.weight_ih_l0",) if network == "untied-stacked" else ()
     return (*PATTERNS, *first)

@@ -1,4 +1,4 @@
-"""The experiment of a run, and its network as it was when the run ended or last saved."""
+"""Loads the experiment of a run, and its network as it was at the end or at the last checkpoint."""
 
 import logging
 from collections.abc import Callable
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 SAMPLES_AT_ONCE = 100
-"""About how many samples a network reads at once when it is not trained."""
+"""About how many samples are processed at once outside of training."""
 _log = logging.getLogger("gridlstm")
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -49,18 +49,20 @@ class Trained(NamedTuple):
     network: nn.Module
 
 
-def open_run(path: Path | None, shipped: str) -> RunDir:
-    """A run, or if none is named the one of an experiment that comes with the package.
+def open_run(path: Path | None, experiment: str) -> RunDir:
+    """Opens a run. Default: the run of an experiment that comes with the package.
 
     Raises:
         RunError: if there is no such run.
     """
     if path is not None:
         return RunDir.open(path)
-    place = Path(str(files("gridlstm"))) / "embedded" / shipped
-    if not place.is_dir():
-        raise RunError(f"RUN: expected one, because no network for {shipped} comes with this version")
-    return RunDir.open(place)
+    embedded = Path(str(files("gridlstm"))) / "embedded" / experiment
+    if not embedded.is_dir():
+        raise RunError(
+            f"RUN: expected one, because no network for {experiment} comes with this version"
+        )
+    return RunDir.open(embedded)
 
 
 def record_and_options(run: RunDir) -> tuple[Experiment[Any], Any]:
@@ -81,54 +83,54 @@ def options_of(run: RunDir, experiment: Experiment[OptionsType]) -> OptionsType:
     """The options of a run of this experiment.
 
     Raises:
-        RunError: if it is a run of another one, or its options are unknown.
+        RunError: if the run is one of another experiment, or has unknown options.
     """
     record, options = record_and_options(run)
     if record is not experiment:
         raise RunError(f"{run.path}: expected a run of {experiment.name}, got one of {record.name}")
-    known: OptionsType = options
-    return known
+    typed: OptionsType = options
+    return typed
 
 
 class StoredWeights(NamedTuple):
-    """The weights of a run's network.
+    """The stored weights of a run.
 
     Attributes:
-        source: a file of weights, or the folder of a checkpoint.
-        tensors: those of the checkpoint.
+        source: a file of weights, or the folder of checkpoints.
+        tensors: the tensors of a checkpoint, if they come from one.
     """
 
     source: Path
     tensors: dict[str, Tensor] | None = None
 
     def bytes(self, name: str) -> bytes:
-        """Bytes that are kept with them.
+        """Bytes that are stored with the weights, such as an alphabet.
 
         Raises:
-            RunError: if there is nothing of that name, or it is something else.
+            RunError: if there is no tensor of bytes with that name.
         """
         try:
             if self.tensors is not None:
-                found = self.tensors[name]
+                tensor = self.tensors[name]
             else:
                 with safe_open(str(self.source), "pt") as weights:
-                    found = weights.get_tensor(name)
+                    tensor = weights.get_tensor(name)
         except KeyError:
             raise RunError(f"{self.source}: expected a network with {name}, got another one") from None
         except (OSError, ValueError, SafetensorError) as error:
             raise RunError(f"{self.source}: {error}") from error
-        if found.dtype != torch.uint8 or found.dim() != 1:
-            raise RunError(f"{self.source}: {name}: expected a list of bytes, got {found.dtype}")
-        return bytes(found.tolist())
+        if tensor.dtype != torch.uint8 or tensor.dim() != 1:
+            raise RunError(f"{self.source}: {name}: expected a list of bytes, got {tensor.dtype}")
+        return bytes(tensor.tolist())
 
     def load_into(self, make: Callable[[], Network]) -> Network:
-        """A network with them.
+        """Makes a network with these weights, in evaluation mode.
 
-        It is made only once its make_on_meta is known to be that of the weights: a run may come from
-        anywhere, and what it says about sizes need not be true.
+        Its shapes are compared with those of the weights before memory is allocated: a run may come
+        from anywhere, and its options need not be those of its weights.
 
         Raises:
-            WeightsError: if they are not of such a network.
+            WeightsError: if the weights are not those of such a network.
         """
         if self.tensors is None:
             check_header(make_on_meta(make), self.source)
@@ -142,46 +144,47 @@ class StoredWeights(NamedTuple):
 
 
 def stored_weights(run: RunDir) -> StoredWeights:
-    """The weights of a run: if it has ended, the final or the best ones.
+    """Finds the weights of a run: if it has ended, the best or the last ones.
 
-    Otherwise those of the newest checkpoint, its best ones where they are kept. What is damaged is
-    passed over for what comes next, with a warning.
+    Otherwise those of the newest checkpoint, where the best ones are preferred. Damaged files are
+    skipped with a warning.
 
     Raises:
-        RunError: if there are none yet.
-        WeightsError: if a run that has ended is damaged and has no checkpoints.
+        RunError: if there are no weights yet.
+        WeightsError: if the model of a run that has ended is damaged and there is no checkpoint.
         CheckpointError: if no checkpoint can be read.
     """
-    ended, damaged, found = run.summary(), None, None
-    if ended is not None and run.model.exists():
+    summary, damage, checkpoint = run.summary(), None, None
+    if summary is not None and run.model.exists():
         try:
-            check_weights_file(run.model, ended.get("model"))
+            check_weights_file(run.model, summary.get("model"))
         except WeightsError as error:
-            damaged = error
+            damage = error
         else:
             return StoredWeights(run.model)
     try:
-        found = load_newest(run.checkpoints, run.fingerprint())
+        checkpoint = load_newest(run.checkpoints, run.fingerprint())
     except CheckpointError as error:
-        if damaged is not None or not run.model.exists():
+        if damage is not None or not run.model.exists():
             raise
         _log.warning("%s; using %s", error, run.model)
-    if damaged is not None:
-        if found is None:
-            raise damaged
-        _log.warning("%s; using a checkpoint", damaged)
-    if found is not None:
-        best = select_prefix(found.tensors, BEST)
-        if not best and found.state.get("best") and _whole(run.old_best):  # Of an older version.
+    if damage is not None:
+        if checkpoint is None:
+            raise damage
+        _log.warning("%s; using a checkpoint", damage)
+    if checkpoint is not None:
+        best = select_prefix(checkpoint.tensors, BEST)
+        # Older versions kept the best weights in a separate file.
+        if not best and checkpoint.state.get("best") and _is_intact(run.old_best):
             return StoredWeights(run.old_best)
-        return StoredWeights(run.checkpoints, best or select_prefix(found.tensors, NETWORK))
+        return StoredWeights(run.checkpoints, best or select_prefix(checkpoint.tensors, NETWORK))
     for path in (run.model, run.old_best):
         if path.exists():
             return StoredWeights(path)
     raise RunError(f"{run.path}: expected a trained network, got no checkpoint yet")
 
 
-def _whole(path: Path) -> bool:
+def _is_intact(path: Path) -> bool:
     try:
         check_weights_file(path)
     except WeightsError as error:
@@ -191,21 +194,21 @@ def _whole(path: Path) -> bool:
 
 
 def load(run: RunDir, data: Path | None = None) -> Trained:
-    """The network, ready to be used: the final or the best one, or that of the last checkpoint.
+    """Loads the trained network of a run, with its options and its problem.
 
     Args:
-        run: its directory.
+        run: the directory of the run.
         data: the directory of data sets.
 
     Raises:
-        RunError: if there is none of them, or the data is not that of its training.
-        WeightsError: if they are not of such a network.
+        RunError: if there are no weights yet, or the data is not what the network was trained on.
+        WeightsError: if the weights are not those of such a network.
         CheckpointError: if no checkpoint can be read.
     """
     experiment, options = record_and_options(run)
     problem = experiment.make_problem(options, data)
     trained_on = run.config().get("data", {})
-    changed = [name for name, sha in problem.data().items() if trained_on.get(name) != sha]
+    changed = [name for name, sha256 in problem.data().items() if trained_on.get(name) != sha256]
     if changed:
         names = ", ".join(changed)
         raise RunError(f"{run.path}: expected the data of its training, got others: {names}")

@@ -1,1 +1,1 @@
-"""Figures of any experiment, and how figures are saved."""
+"""What all figures share: their options, and how they are saved."""

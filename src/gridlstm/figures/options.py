@@ -1,4 +1,4 @@
-"""What all figures have in common as commands. No Matplotlib here."""
+"""The options that all figures share. No Matplotlib here."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,21 +15,21 @@ class FigureOptions:
     """Where a figure is written.
 
     Attributes:
-        kind: of figure, as on the command line.
+        kind: the kind of figure, as on the command line.
     """
 
     kind: ClassVar[str]
 
     out: Path | None = None
-    """The file, as PNG and as SVG; its suffix is ignored. Default: in the directory of the first run,
-    named after the kind of figure."""
+    """The file to write, as PNG and SVG; a suffix is ignored.
+    Default: in the directory of the (first) run, named after the kind of figure."""
 
     def __post_init__(self) -> None:
         check_types(self)
 
     @property
     def folder(self) -> Path:
-        """The directory of the first run."""
+        """The directory of the run, or of the first run."""
         raise NotImplementedError
 
 
@@ -42,7 +42,7 @@ class RunFigure(FigureOptions):
 
     @property
     def folder(self) -> Path:
-        """That of the run."""
+        """The directory of the run."""
         return self.run
 
 
@@ -51,7 +51,7 @@ class RunsFigure(FigureOptions):
     """A figure that compares runs."""
 
     runs: RunPaths
-    """Directories of runs."""
+    """The directories of the runs."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,12 +60,12 @@ class RunsFigure(FigureOptions):
 
     @property
     def folder(self) -> Path:
-        """That of the first run."""
+        """The directory of the first run."""
         return self.runs[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurveOptions(RunsFigure):
-    """Draw learning curves: what an experiment measures against samples (as in Figure 4)."""
+    """Draw learning curves: the measurement of an experiment against samples (as in Figure 4)."""
 
     kind: ClassVar[str] = "curve"

@@ -1,4 +1,4 @@
-"""Figures as files."""
+"""Writes figures to files."""
 
 import sys
 from pathlib import Path
@@ -13,17 +13,17 @@ __all__ = ["save_figure", "write_figure"]
 
 
 def write_figure(figure: Figure, options: FigureOptions) -> None:
-    """Writes a figure where the options say, and prints the names of its files."""
+    """Writes a figure to the path in the options, and prints the names of its files."""
     for path in save_figure(figure, options.out or options.folder / options.kind):
         sys.stdout.write(f"{one_line(path)}\n")
 
 
 def save_figure(figure: Figure, out: Path) -> list[Path]:
-    """Writes a figure as PNG and as SVG, each whole or not at all."""
+    """Writes a figure as PNG and SVG, each atomically."""
     paths = [out.parent / f"{out.name.removesuffix(out.suffix)}{suffix}" for suffix in (".png", ".svg")]
     for path in paths:
-        # Without a date, the same runs give the same file.
+        # Without a date, the same runs make the same file.
         metadata = {"Date": None} if path.suffix == ".svg" else None
-        with atomic_write(path) as beside:
-            figure.savefig(beside, dpi=120, format=path.suffix[1:], metadata=metadata)
+        with atomic_write(path) as temporary:
+            figure.savefig(temporary, dpi=120, format=path.suffix[1:], metadata=metadata)
     return paths

@@ -19,13 +19,13 @@ class Training:
     minutes: float | None = None
     """Stop after this many minutes of this session; --resume continues the run."""
     optimizer: Literal["adam", "muon", "adagrad", "sgd"] = "adam"
-    """The update rule; muon is Adam with orthogonalised updates of recurrent weights."""
+    """The optimiser; muon is Adam with orthogonalised updates of recurrent weights."""
     rate: float = 1e-3
     """The learning rate."""
     momentum: float = 0.95
-    """muon: the share of the last direction that remains."""
+    """The momentum of muon."""
     schedule: Literal["constant", "linear", "cosine", "trapezoid"] = "constant"
-    """How the learning rate falls towards the end of the samples; trapezoid: in the last quarter."""
+    """How the learning rate falls towards the last sample; trapezoid: in the last quarter only."""
     warmup: int = 0
     """Samples over which the learning rate rises from 0."""
     clip: float | None = 1.0
@@ -37,7 +37,7 @@ class Training:
     bfloat16: bool = False
     """Compute matrix products in bfloat16; faster only on processors with bfloat16 units."""
     seed: int = 0
-    """The seed of initial weights and of data: the same seed gives the same run, bit for bit."""
+    """The seed of initial weights and data: the same seed makes the same run, bit for bit."""
 
     def __post_init__(self) -> None:
         check_types(self)

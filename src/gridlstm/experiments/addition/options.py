@@ -15,14 +15,14 @@ class AdditionOptions(Options):
     """Add two numbers, digit by digit (section 4.1, Figure 4)."""
 
     digits: int = 15
-    """Digits of each number."""
+    """The number of digits of each number."""
     pace: int | None = None
-    """Begin with numbers of up to three digits, and allow one more after every this many samples. By
-    default all numbers have all digits from the start, as in the paper."""
+    """Start with numbers of up to three digits, and add one digit after every this many samples.
+    Default: all numbers have all digits from the start, as in the paper."""
     network: SymbolNetwork = "tied-grid"
     """The network to train: 2-LSTM or Stacked LSTM, with weights tied along depth or not."""
     layers: Layers = 18
-    """Layers of depth."""
+    """The number of layers."""
     hidden: int = 400
     """The length of hidden and memory vectors."""
     forget_bias: float = 2.0
@@ -37,12 +37,12 @@ class AdditionOptions(Options):
 
     @property
     def size(self) -> int:
-        """Digits of each number."""
+        """The number of digits of each number."""
         return self.digits
 
     @property
     def positions(self) -> int:
-        """Symbols that are read one by one."""
+        """The length of a sequence of symbols."""
         return 3 * self.digits + 4
 
 

@@ -10,7 +10,7 @@ __all__ = ["DepthOptions"]
 
 @dataclass(frozen=True, kw_only=True)
 class DepthOptions(RunsFigure):
-    """Draw how many samples networks need to reach an accuracy, against layers (Figure 5)."""
+    """Draw the number of samples needed to reach an accuracy, against layers (Figure 5)."""
 
     kind: ClassVar[str] = "depth"
 

@@ -36,28 +36,28 @@ class CharacterOptions(Options):
     """Predict a text character by character (section 4.3, Figure 6)."""
 
     corpus: Literal["shakespeare", "enwik8"] = "shakespeare"
-    """The text: Tiny Shakespeare, which comes with the package, or Wikipedia's first 100 MB."""
+    """The text: Tiny Shakespeare, which comes with the package, or the first 100 MB of Wikipedia."""
     text: str | None = None
-    """A file to use instead of a corpus: 90 % of it for training, 5 % for validation, 5 % for test."""
+    """A file to use instead of a corpus: 90 % for training, 5 % for validation, 5 % for test."""
     network: TextNetwork = "tied-grid"
-    """The network to train: 2-LSTM (shared: one set of weights for both dimensions, too), Stacked LSTM,
-    multiplicative RNN or gated-feedback LSTM."""
+    """The network to train: 2-LSTM, Stacked LSTM, multiplicative RNN or gated-feedback LSTM.
+    shared-grid: a tied 2-LSTM with one set of weights for both dimensions."""
     layers: Layers = 6
-    """Layers of depth; a multiplicative RNN has 1."""
+    """The number of layers; a multiplicative RNN has 1."""
     hidden: int = 1000
     """The length of hidden and memory vectors."""
     forget_bias: float = 1.0
     """The initial bias of the forget gates."""
     chunk: int = 50
-    """Characters of a sample, over which errors are back-propagated."""
+    """The number of characters of a sample, through which gradients are propagated."""
     sequence: int = 10_000
-    """Characters that state is carried over; after them, it starts from zero."""
+    """The number of characters after which the carried state is reset to zero."""
     validated: int = 100_000
-    """Characters of the validation text that an evaluation reads."""
+    """The number of characters of the validation text used in an evaluation."""
     training: Training = field(
         default_factory=lambda: Training(batch=100, samples=36_000_000, evaluate_every=20_000)
     )
-    """How to train. A sample is a chunk; the batch is the number of texts read side by side."""
+    """How to train. A sample is a chunk; the batch is the number of streams read in parallel."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -71,7 +71,7 @@ class CharacterOptions(Options):
 
     @property
     def positions(self) -> int:
-        """Characters that are read one by one."""
+        """The number of characters of a sample."""
         return self.chunk
 
     @property
@@ -124,7 +124,7 @@ class CharacterEval(EvalOptions):
     """How to test a network on a text."""
 
     streams: int = 1
-    """Read the text as this many pieces side by side, which is faster; the paper reads one."""
+    """Split the text into this many parts, read in parallel, which is faster. The paper uses 1."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -133,20 +133,20 @@ class CharacterEval(EvalOptions):
 
 @dataclass(frozen=True)
 class GenerateOptions:
-    """Write text, character by character, with a network trained on characters."""
+    """Generate text, character by character, with a network trained on characters."""
 
     run: OptionalRun = None
     """The run's directory. Default: the network that comes with the package."""
     prompt: str = ""
-    """What the text begins with; it is written, too."""
+    """The beginning of the text, which is printed, too."""
     length: int = 1000
-    """How many characters to write after the prompt; 0 goes on until it is stopped."""
+    """The number of characters to generate after the prompt; 0: until interrupted."""
     temperature: float = 1.0
-    """Below 1 likely characters become likelier; 0 takes the likeliest."""
+    """The temperature of sampling: below 1 favours likely characters; 0 takes the likeliest."""
     top_k: int | None = None
-    """Choose among only this many of the likeliest characters. Default: all."""
+    """Sample from only this many of the likeliest characters. Default: all."""
     seed: int = 0
-    """The same seed writes the same text."""
+    """The seed of sampling: the same seed makes the same text."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -157,14 +157,14 @@ class GenerateOptions:
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """Print bits per character of a file, given a network trained on characters."""
+    """Print the bits per character of a file, given a network trained on characters."""
 
     run: RunPath
     """The run's directory."""
     file: Annotated[Path, Positional, arg(metavar="FILE")]
-    """Any file. Bytes that the network has never met are left out and counted."""
+    """Any file. Bytes that the network does not know are skipped and counted."""
     streams: int = 1
-    """Read it as this many pieces side by side, which is faster."""
+    """Split the file into this many parts, read in parallel, which is faster."""
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -22,9 +22,9 @@ __all__ = [
 ]
 
 SIDE = 28
-"""Pixels of an image of MNIST, along each axis."""
+"""The number of pixels of an image of MNIST along each axis."""
 SHRINKING = ("renet", "convolutional")
-"""Networks of which every layer makes one position of a patch, not only the first."""
+"""Networks in which every layer, not only the first, turns patches into single positions."""
 
 
 @dataclass(frozen=True)
@@ -42,25 +42,25 @@ class ImageOptions(Options):
         "renet",
         "convolutional",
     ] = "untied-grid"
-    """The network to train: 3-LSTM with cells or ReLUs along depth, its weights tied along depth or
-    not; Multidimensional LSTM, ReNet or a convolutional network."""
+    """The network to train: 3-LSTM with cells or ReLUs along depth, tied or untied along depth,
+    Multidimensional LSTM, ReNet or a convolutional network."""
     layers: Layers = 4
-    """Layers, each of which sweeps from the next corner; of a ReNet or a convolutional network, layers
-    that each make one position of a patch."""
+    """The number of layers. Each starts from the next corner of the image.
+    In a ReNet or a convolutional network, each turns patches into single positions."""
     hidden: int = 100
-    """The length of hidden and memory vectors; channels of the first convolutions."""
+    """The length of hidden and memory vectors, or the channels of the first convolution."""
     patch: int = 2
-    """Pixels of a patch, along each axis. The image is cropped to a multiple."""
+    """The number of pixels of a patch along each axis. Images are cropped to a multiple."""
     relu: int = 4096
-    """Units of the layer of ReLUs on top."""
+    """The number of units of the ReLU layer before the scores."""
     forget_bias: float | None = None
-    """The initial bias of the forget gates. Default: 1, and -1 in a Multidimensional
-    LSTM. Not for a ReNet or a convolutional network, which have none."""
+    """The initial bias of the forget gates. Default: 1, and -1 in a Multidimensional LSTM.
+    A ReNet or a convolutional network has no forget gates."""
     shift: int = 4
-    """Shift images in training by up to this many pixels along each axis."""
+    """In training, shift images by up to this many pixels along each axis."""
     retrain: bool = False
-    """Train on the validation images, too, and keep the last network, not the best. The validation
-    error is then that of images that the network is trained on."""
+    """Also train on the validation images, and keep the last network, not the best.
+    The reported validation error is then that of training images."""
     training: Training = field(
         default_factory=lambda: Training(batch=128, samples=2_500_000, evaluate_every=50_000)
     )
@@ -89,17 +89,17 @@ class ImageOptions(Options):
 
     @property
     def stored_layers(self) -> int:
-        """All of them, or the largest where layers shrink."""
+        """All of them, or only the largest if layers shrink."""
         return 1 if self.network in SHRINKING else self.layers
 
     @property
     def positions(self) -> int:
-        """Patches of an image, at the first layer."""
+        """The number of patches of an image at the first layer."""
         return (self.side // self.patch) ** 2
 
     @property
     def side(self) -> int:
-        """Pixels that are looked at, along each axis."""
+        """The number of pixels of the cropped image along each axis."""
         return SIDE - SIDE % self.patch
 
 
@@ -132,7 +132,7 @@ PRESETS = {
     ),
     "paper": replace(ImageOptions(), dataset="mnist"),
 }
-"""By preset; ``paper`` is the 3-LSTM with cells along depth."""
+"""Options by preset; ``paper`` is the 3-LSTM with cells along depth."""
 
 
 PicturePaths = Annotated[tuple[Path, ...], Positional, arg(name="image", metavar="[RUN] IMAGE...")]
@@ -140,11 +140,11 @@ PicturePaths = Annotated[tuple[Path, ...], Positional, arg(name="image", metavar
 
 @dataclass(frozen=True)
 class ClassifyOptions:
-    """Print which digit is on a picture, given a network trained on images."""
+    """Recognise the digit in each picture, with a network trained on images."""
 
     paths: PicturePaths
-    """Pictures of one digit each, dark on light or light on dark, in any usual format. Before them, the
-    run's directory. Default: the network that comes with the package."""
+    """Pictures of one digit each, dark on light or light on dark, in any usual format.
+    RUN is the directory of a run. Default: the network that comes with the package."""
 
     def __post_init__(self) -> None:
         if not self.images:
@@ -152,7 +152,7 @@ class ClassifyOptions:
 
     @property
     def run(self) -> Path | None:
-        """The run, if one is named: the first path, if it is a directory."""
+        """The first path, if it is a directory."""
         return next((path for path in self.paths[:1] if path.is_dir()), None)
 
     @property
@@ -163,7 +163,7 @@ class ClassifyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DigitsFigure(RunFigure):
-    """A figure of a run on test images."""
+    """A figure of a run and its test images."""
 
     data: DataFolder = None
     """The directory of data sets, as for train."""
@@ -171,7 +171,7 @@ class DigitsFigure(RunFigure):
 
 @dataclass(frozen=True, kw_only=True)
 class ConfusionOptions(DigitsFigure):
-    """Draw digits against the classes that they were recognised as."""
+    """Draw the confusion matrix of the test digits."""
 
     kind: ClassVar[str] = "confusion"
 
@@ -190,4 +190,4 @@ class ActivationsOptions(DigitsFigure):
     kind: ClassVar[str] = "activations"
 
     input: str = "0"
-    """The number of a test image, or a picture."""
+    """The number of a test image, or the path of a picture."""

@@ -15,13 +15,13 @@ class MemorizationOptions(Options):
     """Read a sequence of random symbols, then repeat it (section 4.2, Figure 5)."""
 
     length: int = 20
-    """Symbols in a sequence."""
+    """The number of symbols in a sequence."""
     vocabulary: int = 64
-    """Symbols to draw from."""
+    """The number of different symbols."""
     network: SymbolNetwork = "tied-grid"
     """The network to train: 2-LSTM or Stacked LSTM, with weights tied along depth or not."""
     layers: Layers = 43
-    """Layers of depth."""
+    """The number of layers."""
     hidden: int = 100
     """The length of hidden and memory vectors."""
     forget_bias: float = 2.0
@@ -36,12 +36,12 @@ class MemorizationOptions(Options):
 
     @property
     def size(self) -> int:
-        """Symbols in a sequence."""
+        """The number of symbols in a sequence."""
         return self.length
 
     @property
     def positions(self) -> int:
-        """Symbols that are read one by one."""
+        """The length of a sequence of symbols, with blanks."""
         return 2 * self.length + 2
 
 

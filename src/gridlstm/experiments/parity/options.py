@@ -17,15 +17,15 @@ class ParityOptions(Options):
     """Decide whether a string of bits, seen as a whole, has odd parity (Figures 9 and 10)."""
 
     bits: int = 50
-    """Bits in a string."""
+    """The number of bits in a string."""
     network: Literal[
         "tied-grid", "untied-grid", "tied-tanh", "untied-tanh", "tied-relu", "untied-relu"
     ] = "tied-grid"
     """The network to train: 1-LSTM or a feed-forward network, with weights tied or not."""
     layers: Layers = 25
-    """Layers of depth."""
+    """The number of layers."""
     hidden: int = 500
-    """Units per layer."""
+    """The number of units per layer."""
     forget_bias: float = 1.0
     """The initial bias of the forget gates."""
     signs: bool = True
@@ -46,7 +46,7 @@ class ParityOptions(Options):
 
     @property
     def size(self) -> int:
-        """Bits in a string."""
+        """The number of bits in a string."""
         return self.bits
 
 
@@ -75,7 +75,7 @@ PRESETS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SolutionsOptions(RunsFigure):
-    """Draw which networks solved a parity: layers against bits (Figure 9)."""
+    """Draw which networks solved parity: layers against bits (Figure 9)."""
 
     kind: ClassVar[str] = "solutions"
 
@@ -87,9 +87,9 @@ class MemoriesOptions(RunFigure):
     kind: ClassVar[str] = "memories"
 
     input: str | None = None
-    """The bits to run on. Default: a fifth of them zeros, then ones, as in the paper."""
+    """The input bits. Default: a fifth zeros, then ones, as in the paper."""
     neurons: int = 20
-    """How many counting neurons to show."""
+    """The number of counting neurons to show."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -29,45 +29,45 @@ class TranslationOptions(Options):
     """Translate sentences (section 4.4, Figures 7 and 8)."""
 
     corpus: Literal["tatoeba", "multi30k"] = "tatoeba"
-    """The text: everyday sentences in Chinese and English, which come with the package, or captions of
-    images in English and German."""
+    """The text: tatoeba, everyday sentences in Chinese and English, which come with the package;
+    or multi30k, captions of images in English and German."""
     train: Files = ()
-    """Files to use instead of a corpus: a table of sentences and their translations, with tabs between
-    them; or two plain files, line by line."""
+    """Files to use instead of a corpus: a table of sentences and translations, separated by tabs;
+    or two plain files with one sentence per line."""
     valid: Files = ()
-    """The same to validate on. A sentence may have several translations: more columns, or files."""
+    """The same for validation. There may be several translations: more columns, or more files."""
     test: Files = ()
-    """The same to test on."""
+    """The same for the test."""
     source: str = "zh"
     """The language to translate from."""
     target: str = "en"
     """The language to translate to."""
     chinese: Literal["characters", "jieba"] = "characters"
-    """How Chinese is cut: every character by itself, or words as jieba finds them."""
+    """How Chinese is split: into characters, or into words by jieba."""
     pairs: int | None = None
-    """Train on only the first this many pairs of sentences. Default: all."""
+    """Train on this many pairs of sentences, the first ones. Default: all."""
     longest: int = 50
     """Train on sentences of at most this many words."""
     least: int = 2
-    """The vocabularies have the words that occur at least this many times in training."""
+    """Words that occur fewer times than this in training are unknown."""
     validated: int = 1000
-    """Sentences of the validation text that an evaluation reads."""
+    """The number of validation sentences used in an evaluation."""
     network: Literal["reencoder", "attention", "depth-gated"] = "reencoder"
-    """The network to train: the Reencoder, or an encoder-decoder with attention, of ordinary or of
-    depth-gated LSTM."""
+    """The network to train: the Reencoder, or an encoder-decoder with attention.
+    depth-gated: the latter with depth-gated LSTM."""
     layers: Layers = 2
-    """Grids of the Reencoder; layers of the others."""
+    """The number of grids of the Reencoder, or of layers of the others."""
     hidden: int = 450
     """The length of hidden and memory vectors."""
     dropout: float = 0.5
-    """The probability with which hidden values are dropped: in the blocks of a Reencoder; of the
-    vectors of words, between layers and before predictions in the others."""
+    """The probability of dropout: in the blocks of a Reencoder.
+    In the others: of word vectors, between layers and before predictions."""
     side_dropout: float = 0.0
-    """The same for the vectors with which words enter a Reencoder and from which they are predicted."""
+    """The same for the vectors that enter the sides of a Reencoder, and those it predicts from."""
     forget_bias: float = 1.0
     """The initial bias of the forget gates."""
     beam: int = 20
-    """Beam size of a test: candidates per sentence that are followed at once."""
+    """The beam size of a test."""
     training: Training = field(
         default_factory=lambda: Training(batch=64, samples=1_000_000, evaluate_every=10_000)
     )
@@ -137,9 +137,9 @@ class TranslationEval(EvalOptions):
     """How to test a translator."""
 
     ensemble: Annotated[tuple[Path, ...], arg(metavar="RUN")] = ()
-    """Further runs, whose probabilities are averaged with those of the first."""
+    """Further runs, to average their probabilities with those of the first."""
     beam: int | None = None
-    """Candidates that are followed at once. Default: as in the run."""
+    """The beam size. Default: that of the run."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -147,7 +147,7 @@ class TranslationEval(EvalOptions):
 
     @property
     def result(self) -> str:
-        """An ensemble is measured beside its first network."""
+        """The result of an ensemble is kept beside that of its first network."""
         return "ensemble" if self.ensemble else "evaluation"
 
 
@@ -159,14 +159,14 @@ class TranslateOptions:
     """
 
     runs: RunPaths = ()
-    """Directories of runs of translation, for the same languages and words. Default: the network that
-    comes with the package, from Chinese to English."""
+    """The directories of runs with the same languages and vocabularies.
+    Default: the network that comes with the package, from Chinese to English."""
     beam: int = 20
-    """Candidates of a sentence that are followed at once; 1 takes the likeliest word each time."""
+    """The beam size; 1 takes the likeliest word each time."""
     longest: int = 400
-    """Refuse lines of more words than this."""
+    """Refuse lines with more words than this."""
     threads: Threads | None = None
-    """Threads to use. Default: PyTorch's choice."""
+    """The number of threads. Default: PyTorch's choice."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -180,12 +180,12 @@ class TranslateOptions:
 class AlignmentOptions(RunFigure):
     """Draw how a network relates the words of two sentences.
 
-    For a Reencoder: how strongly each block changes the memory of the target dimension.
+    For a Reencoder: how much each block changes the memory of the source dimension.
     """
 
     kind: ClassVar[str] = "alignment"
 
     source: str | None = None
-    """The sentence."""
+    """The source sentence."""
     target: str | None = None
-    """Its translation. Default: that of the network."""
+    """Its translation. Default: the translation by the network."""
