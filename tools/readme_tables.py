@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gridlstm.experiments.parity.results import solutions_table
 from gridlstm.experiments.record import import_name
 from gridlstm.experiments.registry import EXPERIMENTS, from_flat
 from gridlstm.experiments.results import CollectedRun, Table, read_runs
@@ -96,6 +97,11 @@ def search() -> str:
     return Table([*titles, "solved after", "otherwise"], rows).markdown()
 
 
+def solutions() -> str:
+    """Samples until a parity was solved, by network and size."""
+    return solutions_table(collected("figure-9.json")).markdown()
+
+
 def _task(run: CollectedRun) -> str:
     experiment = EXPERIMENTS[run["experiment"]]
     return f"{from_flat(experiment, run['options']).size} {experiment.unit}"
@@ -146,6 +152,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed,
     "experiments": partial(results, "parity", "runs-*.json"),
     "search": search,
+    "solutions": solutions,
     "characters": partial(results, "characters", "characters-*.json"),
     "translation": partial(results, "translation", "translation-*.json"),
     "translations": translations,
@@ -155,7 +162,7 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 PAGES = {
     "README.md": ("speed", "experiments", "characters", "translation", "images"),
-    "docs/experiments.md": ("search",),
+    "docs/experiments.md": ("search", "solutions"),
     "docs/characters.md": ("generation",),
     "docs/translation.md": ("beam search", "translations"),
 }

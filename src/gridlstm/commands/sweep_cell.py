@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from gridlstm.commands.door import door
+from gridlstm.commands.exit_codes import exit_on_error
 from gridlstm.errors import ExpectedError
 from gridlstm.sweeps.claims import Claim, newest_claim
 from gridlstm.sweeps.directory import SweepDir
@@ -40,7 +40,7 @@ def main(
         device: where to compute.
         data: the directory of data sets.
     """
-    with door("gridlstm sweep"):
+    with exit_on_error("gridlstm sweep"):
         sweep = SweepDir.open(Path(folder))
         run = sweep.run(name)
         claims, step = sweep.claims(name), _newest_step(run)
@@ -53,7 +53,7 @@ def main(
     claim.keep(int(parent), lambda: os.kill(os.getpid(), signal.SIGTERM))
     code = 0
     try:
-        with door("gridlstm train"):
+        with exit_on_error("gridlstm train"):
             if deaths >= DEATHS:
                 killed = f"killed {deaths} times, or out of memory; before: {sweep.last_line(name)}"
                 raise ExpectedError(killed, code=1)
