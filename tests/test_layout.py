@@ -56,6 +56,7 @@ LAYERS = [
     ["training"],
     ["experiments"],
     ["figures"],
+    ["sweeps"],
     ["bench"],
     ["commands"],
     ["cli"],
