@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test lint check readme clean
+.PHONY: run test test-extras lint check readme clean
 
 run: $(INSTALLED)  ## train a tied 2-LSTM to memorize until it is solved, show what it does and what to try next
 	$(BIN)/gridlstm train memorization --preset laptop --out runs/memorization --resume
@@ -20,6 +20,10 @@ lint: $(INSTALLED)
 # One thread a worker: two OpenMP threads beside a busy core are slower than one.
 check: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --cov -q
+
+test-extras: $(INSTALLED)  ## sweeps with submitit and with a real Ray, which it installs
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[ray,slurm]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 0 tests/test_sweeps_extras.py
 
 readme: $(INSTALLED)  ## the tables of README.md, from results/
 	$(BIN)/python tools/readme_tables.py
