@@ -25,7 +25,7 @@ PAPER = {
 
 
 def make_table(runs: Sequence[CollectedRun]) -> Table:
-    """Runs in groups that differ only in their seed, with the paper's results."""
+    """Runs, grouped by their settings, with the paper's results."""
     groups: dict[tuple[Any, ...], list[CollectedRun]] = {}
     for run in runs:
         experiment = find_experiment(run["experiment"])
@@ -53,7 +53,7 @@ def make_table(runs: Sequence[CollectedRun]) -> Table:
 
 
 def _differences(options: dict[str, Any]) -> str:
-    """What differs from the paper's settings, in words."""
+    """The differences from the paper's settings, as text."""
     words = ""
     if options["optimizer"] == "muon":
         words += ", Muon"

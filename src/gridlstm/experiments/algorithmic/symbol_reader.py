@@ -1,4 +1,4 @@
-"""A network that reads a sequence of symbols and predicts another one."""
+"""A network that reads a sequence of symbols and predicts another sequence."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class SymbolReader(nn.Module):
         self.scores = nn.Linear(body.output_size, symbols)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Scores at every time."""
+        """Scores at every time step."""
         one_hot = F.one_hot(inputs, self.symbols).to(self.scores.weight.dtype)
         scores: Tensor = self.scores(self.body(one_hot)[0])
         return scores

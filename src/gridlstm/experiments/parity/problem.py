@@ -15,14 +15,14 @@ from gridlstm.models.feedforward import FeedForward
 __all__ = ["ParityNetwork", "ParityProblem"]
 
 ALIKE = 0.9
-"""How alike the weights of all bits are in a network that starts by counting: 0 not, 1 fully."""
+"""The share of a weight that is the same for all bits, in a network that starts by counting."""
 
 
 class ParityNetwork(nn.Module):
     """Bits ``[batch, k]`` to scores of even and odd ``[batch, 1, 2]``.
 
     Args:
-        body: what reads the bits.
+        body: the network that reads the bits.
         signs: present them as -1 and 1 instead of 0 and 1.
     """
 
@@ -33,7 +33,7 @@ class ParityNetwork(nn.Module):
         self.scores = nn.Linear(body.output_size, 2)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Scores of the string as a whole."""
+        """Scores of even and odd parity."""
         scores: Tensor = self.scores(self.body(self.encode(inputs))).unsqueeze(1)
         return scores
 
@@ -73,11 +73,11 @@ class ParityProblem(TaskProblem):
 
 @torch.no_grad()
 def start_counting(linear: nn.Linear, *, signs: bool) -> None:
-    """Initialises a projection of bits so that it sees their number first.
+    """Initialises a projection of bits so that it depends on the number of ones.
 
-    Random weights see a random direction in which the parity has no part at all until all bits are
-    weighted alike, and nothing pulls them there. Here each unit has nearly one weight for all bits, and
-    its threshold lies anywhere within two deviations of the number of ones.
+    A random projection is almost uncorrelated with the parity until all weights of a unit have the same
+    size, and no gradient pulls them there. Here each unit has nearly the same weight for all bits, and
+    its threshold is uniform within two standard deviations of the number of ones.
     """
     bits = linear.in_features
     weight = 3 * (ALIKE * linear.weight[:, :1] + (1 - ALIKE) * linear.weight)
@@ -97,7 +97,7 @@ def start_signs(linear: nn.Linear, units: int, *, signs: bool) -> None:
     k bits by about sqrt(2 / (π k)), whatever the signs; weights of random sizes lose this
     exponentially in k. Weights are ±s, with s = log2(k), large enough for a hard threshold; the
     threshold is uniform within s·sqrt(k)/2 of the mean. In a 1-LSTM these are the units of the memory,
-    which carries the votes past the layers.
+    which carries them through the layers.
     """
     bits, like = linear.in_features, linear.weight[-units:]
     size = math.log2(bits)

@@ -15,7 +15,7 @@ PAPER = [
 
 
 def make_table(runs: Sequence[CollectedRun]) -> Table:
-    """Networks on the same sentences, alone and as ensembles, with those of the paper on others."""
+    """Networks and ensembles on the same sentences, and those of the paper on other sentences."""
     rows = []
     for run in runs:
         options, summary = run["options"], run["summary"]
