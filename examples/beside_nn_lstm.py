@@ -1,4 +1,4 @@
-"""Grid LSTM in place of ``torch.nn.LSTM``: the same call, and the same weights if wanted."""
+"""Grid LSTM as a replacement for ``torch.nn.LSTM``: the same call, and weights that convert."""
 
 import torch
 from torch import nn
@@ -13,9 +13,9 @@ output, (h, c) = lstm(x)
 # LSTM cells along depth too, and one set of weights for all layers.
 grid = SequenceGridLSTM(32, 64, num_layers=3)
 output, (h, c) = grid(x)
-output, (h, c) = grid(x, (h, c))  # The state carries on.
+output, (h, c) = grid(x, (h, c))  # Continues with the state.
 print("2-LSTM:", tuple(output.shape), "state", tuple(h.shape))
 
-# A trained nn.LSTM is a grid whose depth dimension has no cells.
+# A trained nn.LSTM is a grid without cells along depth.
 same, _ = from_torch(lstm)(x)
 print("from nn.LSTM: largest difference", f"{(same - lstm(x)[0]).abs().max().item():.1e}")

@@ -1,8 +1,8 @@
 """Trains a tied 2-LSTM to read a sequence of symbols and to repeat it, and shows its progress.
 
-The network sees the symbols one by one, then blanks, during which it has to give them back in order
-(section 4.2 of the paper, with shorter sequences). It is solved when it repeats 100 unseen sequences
-without an error.
+The network reads the symbols one by one, then blanks, during which it has to output the symbols in order
+(section 4.2 of the paper, with shorter sequences). The task is solved when the network repeats 100 unseen
+sequences without an error.
 """
 
 import argparse
@@ -31,7 +31,7 @@ class Copier(nn.Module):
         self.scores = nn.Linear(self.grid.output_size, vocabulary)
 
     def forward(self, symbols: Tensor) -> Tensor:
-        """The next symbol's scores at every time."""
+        """The scores at every time step."""
         output, _ = self.grid(F.one_hot(symbols, self.vocabulary).float())
         scores: Tensor = self.scores(output)
         return scores
@@ -47,21 +47,23 @@ def sample(count: int, length: int, vocabulary: int) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def accuracy(net: Copier, count: int, length: int) -> float:
-    """The share of symbols repeated rightly, on fresh sequences."""
+    """The share of correctly repeated symbols, on new sequences."""
     inputs, targets = sample(count, length, net.vocabulary)
     right = net(inputs).argmax(-1) == targets
     return float(right[targets != BLANK].float().mean())
 
 
 def main() -> None:
-    """Trains until solved, or until the samples are used up."""
+    """Trains until the task is solved or the number of samples is reached."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--length", type=int, default=10, help="symbols in a sequence")
-    parser.add_argument("--vocabulary", type=int, default=17, help="symbols to draw from, and a blank")
+    parser.add_argument(
+        "--vocabulary", type=int, default=17, help="different symbols, including the blank"
+    )
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--samples", type=int, default=200_000, help="give up after so many")
+    parser.add_argument("--samples", type=int, default=200_000, help="stop after this many")
     parser.add_argument("--rate", type=float, default=3e-3, help="Adam's learning rate")
     parser.add_argument("--forget-bias", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=0)
@@ -88,9 +90,9 @@ def main() -> None:
             nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             optimizer.step()
             if step % 25 == 0:
-                found = accuracy(net, 100, args.length)
-                progress.update(bar, completed=step * args.batch, loss=loss.item(), accuracy=found)
-                solved = found == 1.0
+                share = accuracy(net, 100, args.length)
+                progress.update(bar, completed=step * args.batch, loss=loss.item(), accuracy=share)
+                solved = share == 1.0
                 if solved:
                     break
     parameters = sum(parameter.numel() for parameter in net.parameters())

@@ -1,4 +1,4 @@
-"""A 3-LSTM over an image: four layers, each starting from another corner (appendix, Figure 11)."""
+"""A 3-LSTM over an image: four layers, each from a different corner (appendix, Figure 11)."""
 
 import torch
 from torch import nn

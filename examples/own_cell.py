@@ -1,4 +1,4 @@
-"""A cell of your own: a minimal gated unit (Zhou et al., 2016) along time, LSTM cells along depth."""
+"""A custom cell: a minimal gated unit (Zhou et al., 2016) along time, LSTM cells along depth."""
 
 import torch
 from torch import Tensor
@@ -10,11 +10,11 @@ class MinimalGatedUnit(Cell):
     """``h' = (1 - f) ⊙ h + f ⊙ tanh(V H)`` with a single gate ``f = σ(W H)``."""
 
     name = "minimal gated unit"
-    gates = 2  # Matrices in its weight: those of the gate and of the content.
-    reads_hidden = True  # The old hidden vector passes the gate by.
+    gates = 2  # The number of matrices in its weight: for the gate and for the content.
+    reads_hidden = True  # The new hidden vector depends directly on the old one.
 
     def forward(self, preactivation: Tensor, old: State, peephole: Tensor | None) -> State:
-        """All that a cell needs. Gradients come from autograd, in the fast engine too."""
+        """The only method a cell needs. Gradients come from autograd, in the fast engine too."""
         gate, content = preactivation.chunk(2, -1)
         return State(torch.lerp(old.hidden, content.tanh(), gate.sigmoid()))
 
@@ -23,11 +23,11 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     grid = GridLSTM([Dim("time", MinimalGatedUnit()), Dim("depth", size=3)], hidden_size=16)
     x = torch.randn(4, 20, 16, requires_grad=True)
-    found = {}
+    gradients = {}
     for grid.engine in ("reference", "wavefront"):
         out = grid({"depth": State(x, x)})["depth"].hidden
-        found[grid.engine] = torch.autograd.grad(out.square().sum(), [x, *grid.parameters()])
-    pairs = zip(found["reference"], found["wavefront"], strict=True)
+        gradients[grid.engine] = torch.autograd.grad(out.square().sum(), [x, *grid.parameters()])
+    pairs = zip(gradients["reference"], gradients["wavefront"], strict=True)
     difference = max(float((a - b).abs().max()) for a, b in pairs)
     print(grid.explain())
     print(f"largest difference between the gradients of the engines: {difference:.0e}")

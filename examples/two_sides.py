@@ -1,7 +1,7 @@
-"""Inputs of two kinds on two sides of one grid (section 3.4), with sentences of different lengths.
+"""Two inputs on two sides of one grid (section 3.4), with sentences of different lengths.
 
-Rows are the words of one sentence, columns those of another; every block sees a pair of words. This is
-the shape of the paper's translation model.
+Rows are the words of one sentence and columns those of another, so every block reads a pair of words.
+The paper's translation model has this shape.
 """
 
 import torch
@@ -15,10 +15,10 @@ lengths = {"source": torch.tensor([6, 4]), "target": torch.tensor([5, 9])}
 
 sides = {"target": State(source, source), "source": State(target, target)}
 out, blocks = grid(sides, lengths=lengths, trace=True)
-print("read where the target words leave:", tuple(out["source"].hidden.shape))
+print("vectors that leave with the target words:", tuple(out["source"].hidden.shape))
 print("memory of every block:", tuple(blocks["source"].memory.shape))
 
-# The same sentences alone give the same vectors: padding is passed over.
+# Without padding, the vectors are the same.
 alone = grid({"target": State(source[1:, :4], source[1:, :4]), "source": State(target[1:], target[1:])})
 difference = (alone["source"].hidden[0] - out["source"].hidden[1]).abs().max().item()
 print(f"the second pair alone: largest difference {difference:.0e}")

@@ -194,7 +194,7 @@ def test_mistakes_come_surest_first() -> None:
     none = draw_mistakes(images, np.arange(1, 5), probabilities)
     assert none.get_suptitle() == "0 of 4 wrong, 0.00%"
     many = draw_mistakes(np.zeros((200, 28, 28), np.uint8), np.ones(200, int), np.eye(10)[[0] * 200])
-    assert many.get_suptitle() == "200 of 200 wrong, 100.00%; the 96 that it was surest of"
+    assert many.get_suptitle() == "200 of 200 wrong, 100.00%; the 96 most confident ones"
 
 
 def test_the_neurons_that_vary_most() -> None:

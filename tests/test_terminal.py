@@ -171,7 +171,7 @@ def test_translating_to_a_terminal(tmp_path: Path) -> None:
         ("parity", r"  input   [01]( [01]){7}\n  output  [01]\n"),
         ("characters", r"  \S.*\n"),
         ("translation", r"  zh  她现在忙，没有办法跟您说话。\n  en  \w.*\n"),
-        ("images", r"@.*\n(.*\n)+  taken for \d \([\d.]+%\); it is 0\n"),
+        ("images", r"@.*\n(.*\n)+  recognised as \d \([\d.]+%\); it is 0\n"),
     ],
 )
 def test_training_ends_with_what_the_network_does_and_what_to_try(

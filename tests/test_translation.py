@@ -421,7 +421,7 @@ def test_words_are_shown_in_a_font_that_has_them(
 
     monkeypatch.setattr(alignment, "_font", lambda wanted: None)
     assert labels() == ["U+4F60a", "hi", "(end)"]
-    assert caplog.text.count("no font here has all characters") == 1
+    assert caplog.text.count("no installed font has all characters") == 1
     usual = alignment.findfont(alignment.FontProperties())
     monkeypatch.setattr(alignment, "_font", lambda wanted: usual)
     assert labels() == ["你a", "hi", "(end)"]

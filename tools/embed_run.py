@@ -1,7 +1,7 @@
 """Makes a run part of the package: ``python tools/embed_run.py runs/tatoeba translation``.
 
-Weights are stored in half precision, which takes half the space and is cast when they are loaded. So
-measure what is stored: ``gridlstm eval src/gridlstm/embedded/translation``.
+Weights are stored in half precision, to halve the size of the file. So evaluate the stored weights:
+``gridlstm eval src/gridlstm/embedded/translation``.
 """
 
 import json
@@ -19,7 +19,7 @@ FILES = ("config.json", "metrics.jsonl", "sessions.json")
 
 
 def embed(run: Path, place: Path) -> None:
-    """Copies what a network needs to be used, and where it comes from."""
+    """Copies the weights of a run and the files that document it."""
     place.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(run / name, place / name)
@@ -30,7 +30,7 @@ def embed(run: Path, place: Path) -> None:
         for name, tensor in load_file(run / "model.safetensors").items()
     }
     save_file(tensors, place / "model.safetensors", metadata)
-    (place / "model.safetensors").chmod(0o644)  # safetensors' own is for the owner alone.
+    (place / "model.safetensors").chmod(0o644)  # safetensors makes files that only the owner can read.
     summary = json.loads((run / "summary.json").read_text())
     write_json(place / "summary.json", {**summary, "model": checksum(place / "model.safetensors")})
 

@@ -1,8 +1,8 @@
 """Makes the sample of MNIST that is part of the package: ``python tools/mnist_sample.py``.
 
-The first images of each class, in turn, so that any part of them has about as many of each: 1,800 of
-the training images, of which the last 300 are for validation, and 500 of the test images. MNIST is
-looked for and fetched as by ``gridlstm train images``.
+It has the first images of each class, in turn, so that any part of them is balanced: 1,800 of the
+training images, of which the last 300 are for validation, and 500 of the test images. MNIST is located
+or downloaded as by ``gridlstm train images``.
 """
 
 import hashlib
@@ -26,19 +26,19 @@ def choose(part: Labelled, count: int) -> Labelled:
 
 
 def to_idx(array: NDArray[np.uint8]) -> bytes:
-    """What :func:`gridlstm.experiments.images.data.parse_idx` reads."""
+    """The inverse of :func:`gridlstm.experiments.images.data.parse_idx`."""
     header = np.array([0x0800 + array.ndim, *array.shape], ">u4")
     return header.tobytes() + array.tobytes()
 
 
 def sample(digits: Digits) -> dict[str, bytes]:
-    """The four files."""
-    found = {}
+    """The content of the four files by name."""
+    contents = {}
     for name, part, count in (("train", digits.retrain, 1800), ("t10k", digits.test, 500)):
         images, labels = choose(part, count)
-        found[f"{name}-images-idx3-ubyte"] = to_idx(images)
-        found[f"{name}-labels-idx1-ubyte"] = to_idx(labels.astype(np.uint8))
-    return found
+        contents[f"{name}-images-idx3-ubyte"] = to_idx(images)
+        contents[f"{name}-labels-idx1-ubyte"] = to_idx(labels.astype(np.uint8))
+    return contents
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from gridlstm.experiments.algorithmic.task import BLANK, Ints, Samples, Task
 __all__ = ["AdditionTask", "GrowingAdditionTask"]
 
 SHORTEST = 3
-"""Digits of the first numbers where they grow."""
+"""The number of digits that growing numbers start with."""
 GROWTH = 2**32
-"""The first stream of random numbers after those of contents."""
+"""A stream of random numbers beyond those of contents."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class AdditionTask(Task):
 
     def contents(self, seed: int, samples: Ints, attempt: int) -> Ints:
         """The digits of both numbers, ``[samples, 2 · digits]``."""
-        found = draw(seed, samples, 2 * self.digits, 0, 10, stream=2 * attempt)
-        found[:, :: self.digits] = draw(seed, samples, 2, 1, 10, stream=2 * attempt + 1)
-        return found
+        digits = draw(seed, samples, 2 * self.digits, 0, 10, stream=2 * attempt)
+        digits[:, :: self.digits] = draw(seed, samples, 2, 1, 10, stream=2 * attempt + 1)
+        return digits
 
     def encode(self, contents: Ints) -> Samples:
-        """Numbers and result, ``[samples, 3 · digits + 4]``."""
+        """The numbers and their sum, ``[samples, 3 · digits + 4]``."""
         n, count = self.digits, len(contents)
         a, b = contents[:, :n], contents[:, n:]
         inputs = np.full((count, 3 * n + 4), BLANK)
@@ -52,7 +52,7 @@ class AdditionTask(Task):
         for place in reversed(range(n)):
             carry, total[:, place + 1] = np.divmod(a[:, place] + b[:, place] + carry, 10)
         total[:, 0] = carry
-        # Left-aligned: where there is no carry into a further digit, all move up by one.
+        # Left-aligned: without a carry into a further digit, all digits move left by one.
         symbols = np.concatenate([total + 1, np.full((count, 1), BLANK)], 1)
         short = carry == 0
         symbols[short, :-1] = symbols[short, 1:]
@@ -67,28 +67,29 @@ class AdditionTask(Task):
 
 @dataclass(frozen=True)
 class GrowingAdditionTask(AdditionTask):
-    """Addition whose training samples begin with short numbers.
+    """Addition whose training starts with short numbers.
 
-    Samples have up to three digits at first, and one more after every ``pace`` samples. Until they have
-    all, a third of them are shorter still: what was learnt is not forgotten. Held-out samples have all
-    digits from the beginning.
+    Numbers have up to three digits at first, and one more after every ``pace`` samples. Until they have
+    all digits, a third of the samples has fewer, so that what was learned is not forgotten. Held-out
+    samples always have all digits.
     """
 
     pace: int = 10_000
 
     def draw(self, seed: int, first: int, count: int, *, held_out: bool = False) -> Samples:
-        """As :meth:`Task.draw`; as long as the longest numbers there are at ``first`` need."""
-        most = min(self.digits, SHORTEST + first // self.pace)
-        if held_out or most == self.digits:
+        """As :meth:`Task.draw`; sequences are as long as the longest numbers at ``first`` need."""
+        longest = min(self.digits, SHORTEST + first // self.pace)
+        if held_out or longest == self.digits:
             return super().draw(seed, first, count, held_out=held_out)
         numbers = np.arange(first, first + count)
         shorter = draw(seed, numbers, 1, 0, 3, stream=GROWTH)[:, 0] == 0
-        lengths = np.where(shorter, draw(seed, numbers, 1, 2, most + 1, stream=GROWTH + 1)[:, 0], most)
-        shape = (count, 3 * most + 4)
-        found = Samples(np.full(shape, BLANK), np.full(shape, BLANK), np.zeros(shape, bool))
+        fewer = draw(seed, numbers, 1, 2, longest + 1, stream=GROWTH + 1)[:, 0]
+        lengths = np.where(shorter, fewer, longest)
+        shape = (count, 3 * longest + 4)
+        samples = Samples(np.full(shape, BLANK), np.full(shape, BLANK), np.zeros(shape, bool))
         for length in np.unique(lengths):
             rows = np.flatnonzero(lengths == length)
-            own = AdditionTask(int(length)).pick(seed, numbers[rows])
-            for whole, part in zip(found, own, strict=True):
-                whole[rows, : part.shape[1]] = part
-        return found
+            of_length = AdditionTask(int(length)).pick(seed, numbers[rows])
+            for padded, part in zip(samples, of_length, strict=True):
+                padded[rows, : part.shape[1]] = part
+        return samples

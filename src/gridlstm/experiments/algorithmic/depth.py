@@ -16,7 +16,7 @@ __all__ = ["draw_depth", "draw_runs", "plot"]
 
 
 def plot(options: DepthOptions) -> None:
-    """Draws how many samples runs needed."""
+    """Draws how many samples each run needed."""
     curves = [read_curve(RunDir.open(path)) for path in options.runs]
     write_figure(draw_depth(curves, options.thresholds), options)
 
@@ -27,7 +27,7 @@ def draw_runs(runs: Sequence[RunDir]) -> Figure:
 
 
 def draw_depth(curves: Sequence[Curve], thresholds: Sequence[float]) -> Figure:
-    """One panel per accuracy. Hollow markers: it was not reached.
+    """One panel per accuracy. Hollow markers: the accuracy was not reached.
 
     Raises:
         ValueError: if runs do not measure an accuracy.

@@ -1,4 +1,4 @@
-"""How figures tell networks apart."""
+"""Markers of networks in figures."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ COLOURS = {"grid": "C0", "stacked": "C1", "tanh": "C2", "relu": "C3"}
 
 
 class Marker(NamedTuple):
-    """How a network is shown, by shape and colour of its kind, and whether its weights are tied."""
+    """The label, shape and colour of a network, and whether its weights are tied."""
 
     label: str
     shape: str

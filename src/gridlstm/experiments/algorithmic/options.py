@@ -9,7 +9,7 @@ from gridlstm.training.settings import Training
 __all__ = ["ACCURACY", "BRIEF", "LAPTOP", "TABLE", "SymbolNetwork", "check_task"]
 
 SymbolNetwork = Literal["tied-grid", "untied-grid", "tied-stacked", "untied-stacked"]
-"""Networks that read symbols one by one."""
+"""The networks that read sequences of symbols."""
 
 ACCURACY = Measure("accuracy", "accuracy", lower_is_better=False)
 TABLE = "gridlstm.experiments.algorithmic.results:make_table"
@@ -17,16 +17,16 @@ LAPTOP = Training(rate=3e-3, minutes=60)
 BRIEF = Training(samples=6000, evaluate_every=1500, rate=1e-2)
 
 LEAST_CONTENTS = 81
-"""Different samples that a task must have, so that some can be held out."""
+"""The least number of different samples of a task, so that some can be held out."""
 
 
 def check_task(options: object, *sizes: str, contents: int = LEAST_CONTENTS) -> None:
     """Checks sizes, and that there are enough different samples to hold some out.
 
     Args:
-        options: those of an experiment.
-        sizes: fields that have to be at least 1, the size of the task first.
-        contents: how many different samples there are, at least.
+        options: the options of an experiment.
+        sizes: fields that must be at least 1, the size of the task first.
+        contents: a lower bound of the number of different samples.
 
     Raises:
         ValueError: if a size is too small.

@@ -16,18 +16,18 @@ from gridlstm.training.problem import Measures, Problem
 __all__ = ["TaskProblem"]
 
 EVALUATED = 100
-"""Unseen samples per evaluation: the paper's rule."""
+"""Held-out samples per evaluation, as in the paper."""
 TESTED = 1000
-"""Samples of a test by default."""
+"""The default number of samples of a test."""
 FIRST_TESTED = 2**40
-"""The number of the first sample of a test, after those of all evaluations."""
+"""The number of the first sample of a test, beyond those of all evaluations."""
 
 
 class TaskProblem(Problem):
-    """An algorithmic task. It is solved when 100 new samples have no error.
+    """An algorithmic task. It is solved when there is no error on 100 new samples.
 
     Args:
-        options: those of the experiment.
+        options: the options of the experiment.
         task: the source of samples.
     """
 
@@ -45,9 +45,9 @@ class TaskProblem(Problem):
             yield from self._lines({"input": inputs, "target": targets})
 
     def demonstrate(self, network: nn.Module) -> Iterator[str]:
-        """The first sample of a test and what the network outputs where it is scored.
+        """The first sample of a test, and the output of the network where it is scored.
 
-        Blanks that follow the input are left out.
+        Blanks after the input are left out.
         """
         batch = self._draw(network, FIRST_TESTED, 1, held_out=True)
         (inputs,), (targets,), (scored,) = batch
@@ -64,7 +64,7 @@ class TaskProblem(Problem):
         return F.cross_entropy(network(inputs).flatten(0, 1), targets.flatten())
 
     def evaluate(self, network: nn.Module, number: int) -> Measures:
-        """Accuracy by symbol, and the share of samples without an error, of 100 samples."""
+        """Accuracy per symbol, and the share of samples without an error, on 100 samples."""
         return self._measure(network, number * EVALUATED, EVALUATED)
 
     def test(self, network: nn.Module, samples: int | None, options: EvalOptions) -> Measures:
@@ -78,7 +78,7 @@ class TaskProblem(Problem):
         return {"samples": samples, **{name: total / samples for name, total in sums.items()}}
 
     def _lines(self, rows: Mapping[str, NDArray[np.int64]]) -> Iterator[str]:
-        """Symbols in the paper's notation, those of all rows equally wide."""
+        """Symbols in the paper's notation, aligned over all rows."""
         shown = {name: [self.task.show(int(symbol)) for symbol in row] for name, row in rows.items()}
         width = max(len(symbol) for row in shown.values() for symbol in row)
         for name, row in shown.items():

@@ -1,4 +1,4 @@
-"""A source of samples: a pure function of a seed and the samples' numbers."""
+"""Tasks: sources of samples that are a pure function of a seed and the number of the sample."""
 
 from abc import ABC, abstractmethod
 from functools import partial
@@ -18,12 +18,12 @@ BLANK = 0
 
 
 class Samples(NamedTuple):
-    """What a network reads, its targets, and which of them are scored.
+    """Inputs, targets, and which targets are scored.
 
     Attributes:
         inputs: symbols, ``[samples, time]``; for parity, bits ``[samples, k]``.
         targets: symbols, ``[samples, time]``; for parity, ``[samples, 1]``.
-        scored: which targets accuracy is measured on, as ``targets``.
+        scored: which targets count for accuracy, with the shape of ``targets``.
     """
 
     inputs: Ints
@@ -32,36 +32,36 @@ class Samples(NamedTuple):
 
 
 class Task(ABC):
-    """A source of samples without end.
+    """An endless source of samples.
 
-    A task encodes contents (what is computed on) as inputs and targets.
+    A task draws contents, such as two numbers to add, and encodes them as inputs and targets.
     """
 
     @property
     @abstractmethod
     def symbols(self) -> int:
-        """How many different symbols there are, the blank included."""
+        """The number of different symbols, including the blank."""
 
     @abstractmethod
     def contents(self, seed: int, samples: Ints, attempt: int) -> Ints:
-        """What is computed on, ``[samples, width]``; different contents for each attempt."""
+        """Contents drawn for these samples, ``[samples, width]``; different for each attempt."""
 
     @abstractmethod
     def encode(self, contents: Ints) -> Samples:
-        """Contents as a network reads them."""
+        """Encodes contents as inputs and targets."""
 
     @abstractmethod
     def show(self, symbol: int) -> str:
         """A symbol in the paper's notation."""
 
     def draw(self, seed: int, first: int, count: int, *, held_out: bool = False) -> Samples:
-        """Samples number ``first`` to ``first + count - 1`` of training, or held out from it.
+        """Draws samples ``first`` to ``first + count - 1``, from those for training or those held out.
 
         Raises:
-            ValueError: if there are too few contents for such a sample.
+            ValueError: if there are too few different contents.
         """
         return self.pick(seed, np.arange(first, first + count), held_out=held_out)
 
     def pick(self, seed: int, numbers: Ints, *, held_out: bool = False) -> Samples:
-        """Samples by their numbers."""
+        """Draws samples with these numbers."""
         return self.encode(draw_split(numbers, held_out, partial(self.contents, seed)))

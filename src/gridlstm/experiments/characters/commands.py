@@ -22,18 +22,16 @@ __all__ = ["generate_text", "load_model", "score_file"]
 
 
 def generate_text(options: GenerateOptions) -> None:
-    """Writes the prompt and what follows, as it comes, and on a terminal how fast it was."""
+    """Writes the prompt and the generated text, and on a terminal the speed."""
     model = load_model(open_run(options.run, "characters"))
     alphabet = bytes(model.alphabet.tolist())
-    given = os.fsencode(options.prompt)  # The bytes that were typed, whatever they are.
-    prompt, unseen = encode(given, alphabet)
+    prompt_bytes = os.fsencode(options.prompt)  # As typed, whatever the encoding.
+    prompt, unknown = encode(prompt_bytes, alphabet)
     console = Console(stderr=True)
-    if unseen:
-        console.print(
-            f"gridlstm generate: left out {unseen} bytes of the prompt, unknown to the network"
-        )
+    if unknown:
+        console.print(f"gridlstm generate: skipped {unknown} bytes of the prompt that are unknown")
     out = sys.stdout.buffer
-    out.write(given)
+    out.write(prompt_bytes)
     symbols = generate(
         model,
         prompt,
@@ -46,7 +44,7 @@ def generate_text(options: GenerateOptions) -> None:
         for symbol in islice(symbols, options.length or None):
             out.write(alphabet[symbol : symbol + 1])
             written += 1
-            if written % 8 == 0:  # Smooth to the eye, and cheap.
+            if written % 8 == 0:  # Often enough to look smooth.
                 out.flush()
         out.write(b"\n")
         out.flush()
@@ -56,25 +54,26 @@ def generate_text(options: GenerateOptions) -> None:
         raise
     if console.is_terminal:
         speed = written / (time.perf_counter() - started)
-        console.print(f"{written:,} characters, {speed:,.0f} a second", highlight=False)
+        console.print(f"{written:,} characters, {speed:,.0f} per second", highlight=False)
 
 
 def score_file(options: ScoreOptions) -> None:
-    """Tells the bits per character of a file."""
+    """Prints the bits per character of a file."""
     model = load_model(RunDir.open(options.run))
     text = read_file(options.file)
     alphabet = bytes(model.alphabet.tolist())
     known = np.isin(text, np.frombuffer(alphabet, np.uint8))
-    unseen = int(len(text) - known.sum())
-    kept = text[known] if unseen else text
-    if len(kept) < 2:
-        raise ValueError(f"{options.file}: expected at least 2 known characters, got {len(kept)}")
-    found = measure(model, kept, alphabet, options.streams)
-    result = {"file": str(options.file), **found, "unseen": unseen}
+    unknown = int(len(text) - known.sum())
+    text = text[known] if unknown else text
+    if len(text) < 2:
+        raise ValueError(f"{options.file}: expected at least 2 known characters, got {len(text)}")
+    measures = measure(model, text, alphabet, options.streams)
+    result = {"file": str(options.file), **measures, "unseen": unknown}
     console = Console()
     if console.is_terminal:
         console.print(
-            f"{found['bits']:.4f} bits per character over {found['characters']:,}, {unseen:,} left out",
+            f"{measures['bits']:.4f} bits per character over {measures['characters']:,}, "
+            f"{unknown:,} skipped",
             highlight=False,
         )
     else:
@@ -82,11 +81,11 @@ def score_file(options: ScoreOptions) -> None:
 
 
 def load_model(run: RunDir) -> CharacterModel:
-    """The model of a run, without the text that it was trained on.
+    """Loads the model of a run; the text that it was trained on is not needed.
 
     Raises:
-        RunError: if the run is not one of characters, or has no weights yet.
-        WeightsError: if they cannot be read.
+        RunError: if it is a run of another experiment, or has no weights yet.
+        WeightsError: if the weights cannot be read.
     """
     options, weights = options_of(run, CHARACTERS), stored_weights(run)
     alphabet = weights.bytes("alphabet")

@@ -1,7 +1,7 @@
-"""Texts as bytes: for the character-level language model of section 4.3.
+"""Texts as bytes, for the character-level language model of section 4.3.
 
-A text is read as a whole, so what happens to its file during training does not matter. What a network
-is trained on at an update is a pure function of the seed and the update's number.
+A text is read into memory, so later changes of its file do not affect training. The characters of an
+update are a pure function of the seed and the number of the update.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ __all__ = [
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Text = NDArray[Any]
-"""Characters in a row: bytes, or their numbers in an alphabet."""
+"""Characters: bytes, or their indices in an alphabet."""
 
 ENWIK8 = Source(
     name="enwik8/enwik8",
@@ -44,13 +44,13 @@ ENWIK8 = Source(
 )
 _SHAKESPEARE = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
 SMALLEST = 40
-"""Bytes of a text of which each part has a character and one to predict."""
+"""The least number of bytes of a text, so that each part has at least two characters."""
 _COUNTED = 2**20
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """A text in three parts: to train on, to choose by, to report on.
+    """A text in three parts, for training, validation and test.
 
     >>> corpus = Corpus.shakespeare()
     >>> len(corpus.train), len(corpus.valid), len(corpus.test), len(corpus.alphabet)
@@ -60,18 +60,18 @@ class Corpus:
     """
 
     name: str
-    """What the text is called."""
+    """The name of the text."""
     text: Bytes
-    """All of it."""
+    """The whole text."""
     ends: tuple[int, int]
-    """Where the first and the second part end."""
+    """The ends of the training and the validation part."""
 
     @classmethod
     def enwik8(cls, folder: Path | None = None) -> "Corpus":
         """The first 100 MB of Wikipedia, 205 symbols: 90 MB, 5 MB and 5 MB.
 
         Args:
-            folder: where data sets are; see :func:`gridlstm.data.locate.find`.
+            folder: the directory of data sets; see :func:`gridlstm.data.locate.find`.
 
         Raises:
             DataError: if it is neither found nor downloaded.
@@ -87,49 +87,49 @@ class Corpus:
 
     @classmethod
     def from_file(cls, path: Path) -> "Corpus":
-        """Any file: 90, 5 and 5 % of its bytes.
+        """The text of a file: 90, 5 and 5 % of its bytes.
 
         Raises:
-            DataError: if it is not a file, cannot be read, or is too small to be divided.
+            DataError: if it is not a file, cannot be read, or is too small.
         """
         text = read_file(path, SMALLEST)
         return cls(path.stem, text, _percent(len(text)))
 
     @property
     def train(self) -> Bytes:
-        """The first part."""
+        """The training part."""
         return self.text[: self.ends[0]]
 
     @property
     def valid(self) -> Bytes:
-        """The second part."""
+        """The validation part."""
         return self.text[self.ends[0] : self.ends[1]]
 
     @property
     def test(self) -> Bytes:
-        """The last part."""
+        """The test part."""
         return self.text[self.ends[1] :]
 
     @cached_property
     def alphabet(self) -> bytes:
-        """The different bytes of all three parts, in order."""
+        """The different bytes of the whole text, sorted."""
         counts = np.zeros(256, np.int64)
-        for first in range(0, len(self.text), _COUNTED):  # Counting makes 64-bit copies.
+        for first in range(0, len(self.text), _COUNTED):  # ``bincount`` makes a 64-bit copy.
             counts += np.bincount(self.text[first : first + _COUNTED], minlength=256)
         return np.flatnonzero(counts).astype(np.uint8).tobytes()
 
     def sha256(self) -> str:
-        """What tells the text from all others."""
+        """The checksum of the text."""
         return hashlib.sha256(self.text.data).hexdigest()
 
 
 class Chunks(NamedTuple):
-    """What streams read side by side, and what follows each character; all ``[streams, chunk]``.
+    """Characters of parallel streams, and those that follow; all ``[streams, chunk]``.
 
     Attributes:
         inputs: characters.
-        targets: those one further.
-        scored: which targets count.
+        targets: the character after each.
+        scored: which targets are scored.
     """
 
     inputs: Text
@@ -147,8 +147,8 @@ def read_file(path: Path, least: int = 1) -> Bytes:
     with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size < least:
-            found = f"got {size}" if size else "got an empty file"
-            raise DataError(f"{path}: expected a text of at least {least} bytes, {found}")
+            got = f"got {size}" if size else "got an empty file"
+            raise DataError(f"{path}: expected a text of at least {least} bytes, {got}")
         text = np.fromfile(file, np.uint8)
     check_size(str(path), size, len(text))
     text.flags.writeable = False
@@ -156,28 +156,28 @@ def read_file(path: Path, least: int = 1) -> Bytes:
 
 
 def encode(text: bytes | Bytes, alphabet: bytes) -> tuple[Ints, int]:
-    """Numbers in an alphabet, and how many bytes are not in it; these are left out.
+    """The indices of bytes in an alphabet, and the number of unknown bytes, which are skipped.
 
-    The numbers have the shape of the text if none is left out, and one axis otherwise.
+    The indices have the shape of the text if no byte is skipped, and one axis otherwise.
 
     >>> encode(b"abba!", b"ab")
     (array([0, 1, 1, 0]), 1)
     """
     table = np.full(256, -1, np.int64)
     table[np.frombuffer(alphabet, np.uint8)] = np.arange(len(alphabet))
-    numbers: Ints = table[np.frombuffer(text, np.uint8) if isinstance(text, bytes) else text]
-    seen = numbers >= 0
-    unseen = numbers.size - int(seen.sum())
-    return (numbers[seen] if unseen else numbers), unseen
+    indices: Ints = table[np.frombuffer(text, np.uint8) if isinstance(text, bytes) else text]
+    known = indices >= 0
+    unknown = indices.size - int(known.sum())
+    return (indices[known] if unknown else indices), unknown
 
 
-def decode(numbers: Ints, alphabet: bytes) -> bytes:
-    """The text of numbers in an alphabet.
+def decode(indices: Ints, alphabet: bytes) -> bytes:
+    """The text of indices in an alphabet.
 
     >>> decode(np.array([0, 1, 1, 0]), b"ab")
     b'abba'
     """
-    return np.frombuffer(alphabet, np.uint8)[numbers].tobytes()
+    return np.frombuffer(alphabet, np.uint8)[indices].tobytes()
 
 
 def draw_chunks(
@@ -191,45 +191,44 @@ def draw_chunks(
     first: int = 0,
     count: int | None = None,
 ) -> tuple[Text, Text]:
-    """What is read at an update of training, and what follows each character: ``[count, chunk]`` both.
+    """The inputs and targets of an update of training, both ``[count, chunk]``.
 
-    The text is cut into whole sequences that do not overlap; what is left at the end is not used. Each
-    stream reads one sequence after the other, ``chunk`` characters at an update. In the order of rounds
-    and of streams within a round, sequences are visited epoch after epoch without end, each epoch in
-    another order.
+    The text is cut into sequences that do not overlap; the rest at the end is not used. Each stream
+    reads one sequence after the other, ``chunk`` characters per update. Sequences are distributed over
+    the streams round by round, epoch after epoch, in a different order in each epoch.
 
     Args:
         part: the text.
-        seed: of the orders.
-        update: its number, from 0.
-        streams: how many are read side by side, by all processes together.
-        chunk: characters of a stream at an update.
-        sequence: characters after which a stream goes on elsewhere.
-        first: number of the first stream wanted.
-        count: how many streams are wanted; all from ``first`` if not given.
+        seed: the seed of the orders.
+        update: the number of the update, from 0.
+        streams: the number of parallel streams of all processes.
+        chunk: the number of characters per stream and update.
+        sequence: the number of characters of a sequence.
+        first: the number of the first stream to return.
+        count: the number of streams to return. Default: all from ``first``.
 
     Raises:
-        DataError: if there is no whole sequence and a character after it.
+        DataError: if the text is not longer than one sequence.
         ValueError: if a chunk does not divide a sequence, or there are no such streams.
     """
     rounds, step = divmod(update, _steps(chunk, sequence))
-    wanted = range(streams)[first : None if count is None else first + count]
-    if first < 0 or not wanted or (count is not None and len(wanted) != count):
+    chosen = range(streams)[first : None if count is None else first + count]
+    if first < 0 or not chosen or (count is not None and len(chosen) != count):
         raise ValueError(f"count: expected some of {streams} streams, got {count} from {first}")
-    sequences = (len(part) - 1) // sequence  # The last character of a sequence has a successor, too.
+    sequences = (len(part) - 1) // sequence  # The last character of a sequence has a target, too.
     if sequences < 1:
         raise DataError(
             f"text: expected at least {sequence + 1} bytes to train on, got {len(part)}; "
             f"a smaller --sequence needs fewer"
         )
-    places = shuffled_index(seed, rounds * streams + np.array(wanted), sequences)
+    places = shuffled_index(seed, rounds * streams + np.array(chosen), sequences)
     begins = places * sequence + step * chunk
-    found = part[begins[:, None] + np.arange(chunk + 1)]
-    return found[:, :-1], found[:, 1:]
+    characters = part[begins[:, None] + np.arange(chunk + 1)]
+    return characters[:, :-1], characters[:, 1:]
 
 
 def starts_sequence(update: int, chunk: int, sequence: int) -> bool:
-    """Whether all streams begin a sequence at an update, so that nothing is carried over.
+    """Whether all streams start a sequence at an update, so that no state is carried over.
 
     >>> [starts_sequence(update, 50, 100) for update in range(4)]
     [True, False, True, False]
@@ -241,16 +240,16 @@ def starts_sequence(update: int, chunk: int, sequence: int) -> bool:
 
 
 def contiguous(part: Text, streams: int, chunk: int) -> Iterator[Chunks]:
-    """A text to be measured on, as a whole: every character but the first is predicted once.
+    """Chunks of a whole text for measurements: every character but the first is predicted once.
 
-    What has to be predicted is cut into one piece a stream, all equally long except for the last ones,
-    which may be shorter or empty. A piece begins by reading the last character of the piece before it
-    (which is predicted there), without what came before: only one stream gives every prediction its
-    whole context. Where a piece has ended, characters are repeated that are not scored.
+    The text is cut into one piece per stream, all of the same length except for the last ones, which
+    may be shorter or empty. A piece starts by reading the last character of the piece before it, with
+    no other context: only with one stream has every prediction its whole context. Where a piece has
+    ended, characters are repeated and not scored.
 
     Raises:
-        DataError: if there is nothing to predict.
-        ValueError: if there are no streams or no characters in a chunk.
+        DataError: if the text has fewer than two characters.
+        ValueError: if ``streams`` or ``chunk`` is less than 1.
 
     >>> for chunks in contiguous(np.frombuffer(b"abcdef", np.uint8), streams=2, chunk=2):
     ...     print(*(decode(row[on], bytes(range(256))) for row, on in zip(*chunks[1:], strict=True)))
@@ -263,10 +262,10 @@ def contiguous(part: Text, streams: int, chunk: int) -> Iterator[Chunks]:
     for name, value in (("streams", streams), ("chunk", chunk)):
         if value < 1:
             raise ValueError(f"{name}: expected at least 1, got {value}")
-    return _side_by_side(part, -(-predicted // streams), streams, chunk)
+    return _parallel_chunks(part, -(-predicted // streams), streams, chunk)
 
 
-def _side_by_side(part: Text, length: int, streams: int, chunk: int) -> Iterator[Chunks]:
+def _parallel_chunks(part: Text, length: int, streams: int, chunk: int) -> Iterator[Chunks]:
     last = len(part) - 2
     begins = np.arange(streams)[:, None] * length
     for first in range(0, length, chunk):
@@ -278,12 +277,12 @@ def _side_by_side(part: Text, length: int, streams: int, chunk: int) -> Iterator
 
 
 def _steps(chunk: int, sequence: int) -> int:
-    """Updates of a sequence."""
+    """The number of updates per sequence."""
     if chunk < 1 or sequence < 1 or sequence % chunk:
         raise ValueError(f"chunk: expected a divisor of sequence ({sequence}), got {chunk}")
     return sequence // chunk
 
 
 def _percent(size: int) -> tuple[int, int]:
-    """Where 90 and 95 % of so many bytes end."""
+    """90 and 95 % of a number of bytes."""
     return size * 90 // 100, size * 95 // 100

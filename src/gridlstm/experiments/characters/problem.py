@@ -35,18 +35,18 @@ __all__ = ["CharacterProblem", "make_model", "measure"]
 Bytes = NDArray[np.uint8]
 
 STREAMS = 50
-"""Pieces of the validation text that are read side by side."""
+"""The number of pieces of the validation text that are read in parallel."""
 PROMPT, WRITTEN = 40, 200
-"""Characters of a demonstration: those that are given, and those that follow."""
+"""The number of characters of a demonstration: of the prompt, and of the generated text."""
 READ_AT_ONCE = 200
 """Characters per call when a text is measured."""
 
 
 class CharacterProblem(Problem):
-    """A text to be predicted.
+    """Prediction of a text.
 
     Args:
-        options: which text, and which network.
+        options: the options of the experiment.
         data: the directory of data sets.
 
     Raises:
@@ -60,7 +60,7 @@ class CharacterProblem(Problem):
         if min(len(self.corpus.valid), len(self.corpus.test)) < 2:
             raise ValueError("text: expected at least 2 bytes each to validate and test on, got fewer")
         self._state: State | None = None
-        self._chunks(0, 0, 1)  # It is here that a text is too short, not in training.
+        self._chunks(0, 0, 1)  # Raises an error now, not in training, if the text is too short.
 
     def data(self) -> dict[str, str]:
         """The checksum of the text."""
@@ -73,7 +73,7 @@ class CharacterProblem(Problem):
             yield chunk.tobytes().decode(errors="replace")
 
     def demonstrate(self, network: nn.Module) -> Iterator[str]:
-        """Some text that the network writes after the beginning of the test text."""
+        """Text that the network generates after the beginning of the test text."""
         assert isinstance(network, CharacterModel), "the network of this problem"
         alphabet = self.corpus.alphabet
         prompt = bytes(self.corpus.test[:PROMPT])
@@ -82,11 +82,11 @@ class CharacterProblem(Problem):
         yield from written.decode(errors="replace").splitlines()
 
     def network(self) -> nn.Module:
-        """A new network of the kind that the options name."""
+        """A new network of the kind named in the options."""
         return make_model(self.options, self.corpus.alphabet)
 
     def loss(self, network: nn.Module, first: int, count: int) -> Tensor:
-        """Cross-entropy of a chunk of each stream; carries the state on to the next."""
+        """Cross-entropy of a chunk of each stream; carries the state to the next chunk."""
         options = self.options
         update, stream = divmod(first, options.training.batch)
         device = next(network.parameters()).device
@@ -100,8 +100,8 @@ class CharacterProblem(Problem):
     def evaluate(self, network: nn.Module, number: int) -> Measures:
         """Bits per character of the beginning of the validation text, the same at every evaluation."""
         part = self.corpus.valid[: self.options.validated + 1]
-        found = measure(network, part, self.corpus.alphabet, min(STREAMS, len(part) - 1))
-        return {"bits": found["bits"]}
+        measures = measure(network, part, self.corpus.alphabet, min(STREAMS, len(part) - 1))
+        return {"bits": measures["bits"]}
 
     def test(self, network: nn.Module, samples: int | None, options: CharacterEval) -> Measures:
         """Bits per character of the test text. Default: all of it."""
@@ -110,7 +110,7 @@ class CharacterProblem(Problem):
         return {"streams": options.streams, **measures}
 
     def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
-        """Fewer bits."""
+        """Whether there are fewer bits per character."""
         return not best or measures["bits"] < best["bits"]
 
     def carried(self) -> dict[str, Tensor]:
@@ -121,7 +121,7 @@ class CharacterProblem(Problem):
         return {name: t.transpose(0, 1) for name, t in parts.items() if t is not None}
 
     def carry(self, tensors: Mapping[str, Tensor]) -> None:
-        """Takes the state back."""
+        """Restores the state."""
         parts = {name: t.transpose(0, 1).contiguous() for name, t in tensors.items()}
         self._state = State(parts["hidden"], parts.get("memory")) if parts else None
 
@@ -139,13 +139,13 @@ class CharacterProblem(Problem):
         )
 
     def _draw(self, update: int, first: int, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        found = self._chunks(update, first, count)
-        inputs, targets = (_places(text, self.corpus.alphabet, device) for text in found)
+        chunks = self._chunks(update, first, count)
+        inputs, targets = (_indices(text, self.corpus.alphabet, device) for text in chunks)
         return inputs, targets
 
 
 def make_model(options: CharacterOptions, alphabet: bytes) -> CharacterModel:
-    """A new model of the kind that the options name, for texts in this alphabet."""
+    """Makes a new model of the kind named in the options, for texts in this alphabet."""
     kind, symbols = options.network, len(alphabet)
     cells: dict[str, Any] = {"forget_bias": options.forget_bias, "batch_first": True}
     sizes = (symbols, options.hidden, options.layers)
@@ -165,16 +165,16 @@ def make_model(options: CharacterOptions, alphabet: bytes) -> CharacterModel:
 
 @torch.no_grad()
 def measure(network: nn.Module, text: Bytes, alphabet: bytes, streams: int = 1) -> Measures:
-    """Bits per character of a text but for its first, with state carried from end to end.
+    """Bits per character of a text except for its first character, with state carried along.
 
     Args:
-        network: what predicts.
+        network: the network that predicts.
         text: bytes, all of them in the alphabet.
-        alphabet: that of the network.
-        streams: pieces to read side by side, each of which starts from zero.
+        alphabet: the alphabet of the network.
+        streams: the number of pieces to read in parallel, each of which starts with a zero state.
 
     Returns:
-        ``bits`` per character and how many ``characters`` were predicted.
+        ``bits`` per character, and the number of predicted ``characters``.
     """
     if not 1 <= streams < len(text):
         raise ValueError(
@@ -184,16 +184,16 @@ def measure(network: nn.Module, text: Bytes, alphabet: bytes, streams: int = 1) 
     total, characters = 0.0, 0
     device = next(network.parameters()).device
     for inputs, targets, scored in contiguous(text, streams, READ_AT_ONCE):
-        scores, state = network(_places(inputs, alphabet, device), state)
-        wanted = _places(targets, alphabet, device).flatten()
-        losses = F.cross_entropy(scores.flatten(0, 1), wanted, reduction="none")
-        kept = losses.double()[torch.from_numpy(scored).flatten().to(device)]
-        total += kept.sum().item()
-        characters += len(kept)
+        scores, state = network(_indices(inputs, alphabet, device), state)
+        following = _indices(targets, alphabet, device).flatten()
+        losses = F.cross_entropy(scores.flatten(0, 1), following, reduction="none")
+        losses = losses.double()[torch.from_numpy(scored).flatten().to(device)]
+        total += losses.sum().item()
+        characters += len(losses)
     return {"bits": total / characters / math.log(2), "characters": characters}
 
 
-def _places(text: Bytes, alphabet: bytes, device: torch.device) -> Tensor:
+def _indices(text: Bytes, alphabet: bytes, device: torch.device) -> Tensor:
     return torch.from_numpy(encode(text, alphabet)[0]).to(device)
 
 

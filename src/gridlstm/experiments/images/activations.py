@@ -1,4 +1,4 @@
-"""Where the vectors of a network are active over an image, layer by layer."""
+"""Maps of the hidden and memory vectors of a network over an image, layer by layer."""
 
 import numpy as np
 import torch
@@ -14,29 +14,30 @@ from gridlstm.models.image_network import CORNERS, ImageNetwork
 __all__ = ["draw_activations", "most_varied"]
 
 NEURONS = 3
-"""Single neurons that are shown of every layer."""
+"""The number of single neurons shown per layer."""
 ARROWS = {(False, False): "↘", (False, True): "↙", (True, True): "↖", (True, False): "↗"}
 
 
 def most_varied(maps: Tensor, count: int) -> list[int]:
-    """The neurons that differ most from place to place, of a map ``[rows, columns, neurons]``."""
-    found: list[int] = maps.flatten(0, 1).var(0, correction=0).argsort(descending=True)[:count].tolist()
-    return found
+    """The neurons that vary most between positions, of maps ``[rows, columns, neurons]``."""
+    variance = maps.flatten(0, 1).var(0, correction=0)
+    neurons: list[int] = variance.argsort(descending=True)[:count].tolist()
+    return neurons
 
 
 @torch.no_grad()
-def draw_activations(network: ImageNetwork, image: NDArray[np.uint8], given: Tensor) -> Figure:
-    """Maps over the grid: one column for each layer, the image before them.
+def draw_activations(network: ImageNetwork, image: NDArray[np.uint8], inputs: Tensor) -> Figure:
+    """Maps over the image, one column per layer, after the image itself.
 
-    The first rows have the mean absolute value of hidden and memory vectors, the others the hidden
-    values of the neurons that differ most from place to place.
+    The first rows show the mean absolute value of hidden and memory vectors, the others the hidden
+    values of the neurons that vary most between positions.
 
     Args:
-        network: what looks.
+        network: the network.
         image: ``[height, width]``, from 0 to 255.
-        given: the same as the network reads it, ``[1, channels, height, width]``.
+        inputs: the image as the network reads it, ``[1, channels, height, width]``.
     """
-    layers = network.layers(given)
+    layers = network.layers(inputs)
     kinds = ["hidden", *(["memory"] if layers[-1].memory is not None else [])]
     rows = len(kinds) + NEURONS
     figure = Figure(figsize=(1.6 * (1 + len(layers)), 1.5 * rows), layout="constrained")
@@ -45,7 +46,7 @@ def draw_activations(network: ImageNetwork, image: NDArray[np.uint8], given: Ten
         axes.set_axis_off()
     panels[0, 0].set_axis_on()
     panels[0, 0].imshow(image, cmap="gray_r", vmin=0, vmax=255)
-    panels[0, 0].set_title(f"taken for {int(network(given).argmax())}", fontsize=8)
+    panels[0, 0].set_title(f"predicted {int(network(inputs).argmax())}", fontsize=8)
     swept = isinstance(network, ImageGridLSTM | ImageMultidimensionalLSTM)
     for k, state in enumerate(layers):
         arrow = f" {ARROWS[CORNERS[k % len(CORNERS)]]}" if swept else ""
@@ -66,6 +67,6 @@ def draw_activations(network: ImageNetwork, image: NDArray[np.uint8], given: Ten
 
 
 def _show(axes: Axes, values: Tensor, *, signed: bool = False) -> None:
-    most = max(float(values.abs().max()), 1e-9)
-    colours, least = ("RdBu_r", -most) if signed else ("viridis", 0.0)
-    axes.imshow(values.numpy(), cmap=colours, vmin=least, vmax=most)
+    limit = max(float(values.abs().max()), 1e-9)
+    colours, lowest = ("RdBu_r", -limit) if signed else ("viridis", 0.0)
+    axes.imshow(values.numpy(), cmap=colours, vmin=lowest, vmax=limit)

@@ -23,8 +23,8 @@ def classify_pictures(options: ClassifyOptions) -> None:
     """Prints the class of each picture and its probability.
 
     Raises:
-        SystemExit: 1 if some pictures cannot be read, after a line for each of them; the others are
-            classified nevertheless.
+        SystemExit: 1 if a picture cannot be read, after a line about each of them and after the
+            others have been classified.
     """
     run = open_run(options.run, "images")
     run_options = options_of(run, IMAGES)
@@ -47,7 +47,7 @@ def classify_pictures(options: ClassifyOptions) -> None:
 
 
 def _read(path: Path) -> NDArray[np.uint8] | None:
-    """The digit on a picture; none, after a line on standard error, if it cannot be read."""
+    """The digit in a picture; ``None``, after a line on standard error, if it cannot be read."""
     try:
         return to_digit(read_picture(path), str(path))
     except DataError as error:

@@ -1,7 +1,7 @@
 """Images of handwritten digits: MNIST, or a sample of it that is part of the package.
 
-What a network is trained on is a pure function of the seed and the samples' numbers: the order of an
-epoch, and by how much an image is shifted.
+The order of an epoch and the shift of each image are a pure function of the seed and the number of the
+sample.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 CLASSES = 10
 SHIFTS = 2**32
-"""The stream of random numbers that shifts are drawn from: beyond those of all epochs."""
+"""The stream of random numbers for shifts, beyond those of all epochs."""
 
 
 def _mnist(file: str, size: int, sha256: str) -> Source:
@@ -59,7 +59,7 @@ MNIST = {
     )
 }
 """The four files of MNIST by name (LeCun, Cortes and Burges, 1998)."""
-_SAMPLE = {  # Checksums of what tools/mnist_sample.py has made.
+_SAMPLE = {  # Checksums of the files made by tools/mnist_sample.py.
     "train-images-idx3-ubyte": "9f355d22d26c27d78c4080a6b7a3d6dcc3ed056a9d7cb466cc7ad8d18f93c5cd",
     "train-labels-idx1-ubyte": "a7ac8b3dc98661c75e513289154bfab7ef5396ec4c903731ad4d3553fd1adf57",
     "t10k-images-idx3-ubyte": "84277aa509c05931ecc01c783e767096c40aa7da7680a310e27e38ca2de5385d",
@@ -68,7 +68,7 @@ _SAMPLE = {  # Checksums of what tools/mnist_sample.py has made.
 
 
 class Labelled(NamedTuple):
-    """Images and what is on them.
+    """Images and their labels.
 
     Attributes:
         images: ``[images, height, width]``, from 0 to 255.
@@ -79,13 +79,13 @@ class Labelled(NamedTuple):
     labels: Ints
 
     def part(self, begin: int | None, end: int | None) -> "Labelled":
-        """Some of them."""
+        """A range of them."""
         return Labelled(self.images[begin:end], self.labels[begin:end])
 
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Images in three parts: to train on, to choose by, to report on.
+    """Images in three parts, for training, validation and test.
 
     >>> digits = Digits.sample()
     >>> [len(part.images) for part in (digits.train, digits.valid, digits.test)]
@@ -93,20 +93,20 @@ class Digits:
     """
 
     name: str
-    """What the data set is called."""
+    """The name of the data set."""
     retrain: Labelled
-    """The first two parts together."""
+    """The training and validation images together."""
     validated: int
-    """How many of them are the second part, at the end."""
+    """How many of them, at the end, are for validation."""
     test: Labelled
-    """The last part."""
+    """The test images."""
 
     @classmethod
     def mnist(cls, folder: Path | None = None) -> "Digits":
         """All of MNIST: 50,000, 10,000 and 10,000 images.
 
         Args:
-            folder: where data sets are; see :func:`gridlstm.data.locate.find`.
+            folder: the directory of data sets; see :func:`gridlstm.data.locate.find`.
 
         Raises:
             DataError: if it is neither found nor downloaded.
@@ -130,16 +130,16 @@ class Digits:
 
     @property
     def train(self) -> Labelled:
-        """The first part."""
+        """The training images."""
         return self.retrain.part(None, -self.validated)
 
     @property
     def valid(self) -> Labelled:
-        """The second part."""
+        """The validation images."""
         return self.retrain.part(-self.validated, None)
 
     def sha256(self) -> str:
-        """What tells the images and labels from all others."""
+        """The checksum of all images and labels."""
         digest = hashlib.sha256()
         for array in (*self.retrain, *self.test):
             digest.update(np.ascontiguousarray(array).data)
@@ -147,15 +147,15 @@ class Digits:
 
 
 def parse_idx(name: str, content: Bytes, axes: int) -> Bytes:
-    """The array of a file in the format of MNIST: big-endian sizes, then unsigned bytes.
+    """Parses a file in the format of MNIST: big-endian sizes, then unsigned bytes.
 
     Args:
-        name: how the file is called.
-        content: all of it, the magic number 0x0800 + ``axes`` first.
-        axes: how many there are.
+        name: the name of the file.
+        content: its bytes, starting with the magic number 0x0800 + ``axes``.
+        axes: the number of axes.
 
     Raises:
-        DataError: if the magic number is another, or the file is shorter or longer than its sizes say.
+        DataError: if the magic number is wrong, or the length is not that of the sizes.
 
     >>> parse_idx("labels", np.array([0, 0, 8, 1, 0, 0, 0, 3, 5, 0, 4], np.uint8), 1)
     array([5, 0, 4], dtype=uint8)
@@ -170,37 +170,37 @@ def parse_idx(name: str, content: Bytes, axes: int) -> Bytes:
             f"got {magic}"
         )
     check_size(name, header + prod(sizes), len(content))
-    with as_data_error(f"{name}: damaged"):  # Sizes of which one is 0 may be any.
+    with as_data_error(f"{name}: damaged"):  # If one size is 0, the others may be impossible.
         return content[header:].reshape(sizes)
 
 
-def draw_images(part: Labelled, seed: int, first: int, count: int, most: int) -> Labelled:
-    """Training samples number ``first`` to ``first + count - 1``, shifted.
+def draw_images(part: Labelled, seed: int, first: int, count: int, limit: int) -> Labelled:
+    """Training samples ``first`` to ``first + count - 1``, shifted.
 
-    Images are visited epoch after epoch, each epoch in another order. Each visit shifts an image by
-    ``-most`` to ``most`` pixels along each axis, drawn uniformly from the seed and its number.
+    Images are visited epoch after epoch, in a different order in each epoch. Each time, an image is
+    shifted by ``-limit`` to ``limit`` pixels along each axis, uniformly.
     """
     numbers = np.arange(first, first + count)
     places = shuffled_index(seed, numbers, len(part.images))
-    by = draw(seed, numbers, 2, -most, most + 1, stream=SHIFTS)
-    return Labelled(shift(part.images[places], by, most), part.labels[places])
+    by = draw(seed, numbers, 2, -limit, limit + 1, stream=SHIFTS)
+    return Labelled(shift(part.images[places], by, limit), part.labels[places])
 
 
-def shift(images: Bytes, by: Ints, most: int) -> Bytes:
-    """Images moved down and right by so many pixels each, zeros in place of what was not there.
+def shift(images: Bytes, by: Ints, limit: int) -> Bytes:
+    """Shifts each image down and right, filling with zeros.
 
     Args:
         images: ``[images, height, width]``.
-        by: pixels down and right of each image, ``[images, 2]``; negative ones are up and left.
-        most: no number of pixels is further from 0.
+        by: the pixels down and right for each image, ``[images, 2]``; negative for up and left.
+        limit: the largest absolute value of ``by``.
 
     >>> shift(np.array([[[1, 2], [3, 4]]], np.uint8), np.array([[0, 1]]), 1)
     array([[[0, 1],
             [0, 3]]], dtype=uint8)
     """
-    padded = np.pad(images, ((0, 0), (most, most), (most, most)))
+    padded = np.pad(images, ((0, 0), (limit, limit), (limit, limit)))
     windows = sliding_window_view(padded, images.shape[1:], (1, 2))
-    down, right = most - by.T
+    down, right = limit - by.T
     return np.ascontiguousarray(windows[np.arange(len(images)), down, right])
 
 

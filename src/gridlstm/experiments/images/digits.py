@@ -1,4 +1,4 @@
-"""What a network took digits for: the confusion matrix, and the digits that it got wrong."""
+"""Figures of the confusion matrix and of the misclassified digits."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,14 +11,13 @@ __all__ = ["draw_confusion", "draw_mistakes"]
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
-MOST = 96
-"""Misclassified digits that a figure has room for."""
-ACROSS = 12
+MAX_SHOWN, COLUMNS = 96, 12
+"""The largest number of misclassified digits in a figure, and how many there are per row."""
 
 
-def draw_confusion(labels: Ints, found: Ints, classes: int) -> Figure:
-    """The confusion matrix. Colours are those of errors only, which are few beside what is right."""
-    counts = count_confusions(labels, found, classes)
+def draw_confusion(labels: Ints, predicted: Ints, classes: int) -> Figure:
+    """The confusion matrix. Only errors are coloured, because they are few."""
+    counts = count_confusions(labels, predicted, classes)
     wrong = counts * (1 - np.eye(classes, dtype=np.int64))
     figure = Figure(figsize=(5.6, 5.2), layout="constrained")
     axes = figure.subplots()
@@ -32,35 +31,36 @@ def draw_confusion(labels: Ints, found: Ints, classes: int) -> Figure:
         )  # fmt: skip
     axes.set_xticks(range(classes))
     axes.set_yticks(range(classes))
-    axes.set_xlabel("taken for")
+    axes.set_xlabel("predicted")
     axes.set_ylabel("digit")
-    axes.set_title(_told(int(wrong.sum()), len(labels)), fontsize=10)
+    axes.set_title(_error_rate(int(wrong.sum()), len(labels)), fontsize=10)
     return figure
 
 
 def draw_mistakes(images: Bytes, labels: Ints, probabilities: NDArray[np.float32]) -> Figure:
-    """The digits that were taken for others, those first that it was surest of.
+    """The misclassified digits, the most confident mistakes first.
 
     Args:
         images: ``[images, height, width]``.
         labels: the class of each, ``[images]``.
         probabilities: of each class, ``[images, classes]``.
     """
-    found, sure = probabilities.argmax(1), probabilities.max(1)
+    predicted, confidence = probabilities.argmax(1), probabilities.max(1)
     wrong = find_mistakes(labels, probabilities)
-    shown = wrong[:MOST]
-    rows = max(1, -(-len(shown) // ACROSS))
-    figure = Figure(figsize=(0.8 * ACROSS, 1.05 * rows + 0.5), layout="constrained")
-    panels = figure.subplots(rows, ACROSS, squeeze=False).flatten()
+    shown = wrong[:MAX_SHOWN]
+    rows = max(1, -(-len(shown) // COLUMNS))
+    figure = Figure(figsize=(0.8 * COLUMNS, 1.05 * rows + 0.5), layout="constrained")
+    panels = figure.subplots(rows, COLUMNS, squeeze=False).flatten()
     for axes in panels:
         axes.set_axis_off()
     for axes, place in zip(panels, shown, strict=False):
         axes.imshow(images[place], cmap="gray_r", vmin=0, vmax=255)
-        axes.set_title(f"{labels[place]} as {found[place]}, {sure[place]:.0%}", fontsize=6)
-    more = f"; the {len(shown)} that it was surest of" if len(shown) < len(wrong) else ""
-    figure.suptitle(f"{_told(len(wrong), len(labels))}{more}", fontsize=10)
+        title = f"{labels[place]} as {predicted[place]}, {confidence[place]:.0%}"
+        axes.set_title(title, fontsize=6)
+    shown_part = f"; the {len(shown)} most confident ones" if len(shown) < len(wrong) else ""
+    figure.suptitle(f"{_error_rate(len(wrong), len(labels))}{shown_part}", fontsize=10)
     return figure
 
 
-def _told(wrong: int, count: int) -> str:
+def _error_rate(wrong: int, count: int) -> str:
     return f"{wrong:,} of {count:,} wrong, {wrong / count:.2%}"

@@ -35,7 +35,7 @@ class _Tested(NamedTuple):
 
 
 def plot_confusion(options: ConfusionOptions) -> None:
-    """Draws digits against the classes that they were recognised as."""
+    """Draws the confusion matrix of the test digits."""
     tested = _load(options.run, options.data)
     probabilities = classify(tested.network, tested.test.images, tested.options)
     classes = probabilities.shape[1]
@@ -50,7 +50,7 @@ def plot_mistakes(options: MistakesOptions) -> None:
 
 
 def plot_activations(options: ActivationsOptions) -> None:
-    """Draws the vectors over a test image, or over a picture, for which no data set is needed.
+    """Draws the vectors over a test image or a picture. A picture needs no data set.
 
     Raises:
         ValueError: if there is no such test image.

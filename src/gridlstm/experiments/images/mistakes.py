@@ -1,4 +1,4 @@
-"""What a network took images for."""
+"""Confusions and mistakes of a classifier."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,18 +8,18 @@ __all__ = ["count_confusions", "find_mistakes"]
 Ints = NDArray[np.int64]
 
 
-def count_confusions(labels: Ints, found: Ints, classes: int) -> Ints:
-    """How often each class was taken for each, ``[classes, classes]``; right ones on the diagonal.
+def count_confusions(labels: Ints, predicted: Ints, classes: int) -> Ints:
+    """The confusion matrix, ``[classes, classes]``: a row per label, a column per prediction.
 
     >>> count_confusions(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
     array([[1, 0],
            [1, 1]])
     """
-    return np.bincount(labels * classes + found, minlength=classes**2).reshape(classes, classes)
+    return np.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)
 
 
 def find_mistakes(labels: Ints, probabilities: NDArray[np.float32]) -> Ints:
-    """The numbers of images that were taken for others, those first that the network was surest of.
+    """The indices of misclassified images, the most confident mistakes first.
 
     Args:
         labels: the class of each, ``[images]``.

@@ -1,7 +1,7 @@
-"""Pictures of digits from anywhere, made into images as those of MNIST are.
+"""Converts pictures of digits to images like those of MNIST.
 
-MNIST has light strokes on black. A digit fills a box of 20 × 20 pixels, its proportions kept, and
-stands in 28 × 28 pixels so that its centre of mass is in the middle.
+MNIST has light strokes on black. A digit fits into a box of 20 × 20 pixels, with its proportions kept,
+and is placed in 28 × 28 pixels so that its centre of mass is in the middle.
 """
 
 import warnings
@@ -20,52 +20,52 @@ Floats = NDArray[np.float64]
 
 SIDE, BOX = 28, 20
 PIXELS = 50_000_000
-"""Of a picture that is read: more than a scan of a sheet has, and less than would fill the memory."""
+"""The largest number of pixels of a picture: enough for a scan of a sheet."""
 LARGEST = 200
-"""Pixels of the longer side beyond which a picture is made smaller first, which removes its noise."""
+"""Pictures with a longer side than this are scaled down first, which removes noise."""
 SHADE = 0.2
-"""What differs more from most of the border is a stroke that touches it, not paper in the shade."""
+"""Border pixels that differ more than this from most of the border belong to strokes."""
 SHEET = 0.7
-"""An opaque area that fills more of its box is not made of strokes."""
+"""An opaque area that fills more than this share of its box is a sheet, not strokes."""
 BLANK, FAINT = 1 / 16, 1 / 64
-"""A picture has no strokes if nothing differs more from the ground; what differs less is no stroke."""
+"""The least difference from the background of the strongest pixel, and of each pixel of a stroke."""
 
 
 def read_picture(path: Path) -> Floats:
-    """The brightness of a picture, ``[height, width]``, from 0 to 1.
+    """Reads the brightness of a picture, ``[height, width]``, from 0 to 1.
 
-    It is in any format that Pillow reads but for EPS and FITS. The picture stands as its camera says;
-    of an animated one it is the first frame. Where it is transparent, it has the ground of its opaque
-    parts, or if these are strokes, one that they stand out from.
+    All formats that Pillow reads are supported except EPS and FITS. The orientation stored by a camera
+    is applied; of an animation, the first frame is read. Transparent parts get the background of the
+    opaque parts or, if these are strokes, a colour that contrasts with them.
 
     Raises:
-        DataError: if it is not a file, or not a picture, a damaged or a huge one.
+        DataError: if the path is not a file, or the picture is damaged or too large.
     """
     with open_file(path) as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Of damaged notes of a camera.
+        warnings.simplefilter("ignore")  # About damaged EXIF data.
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
             with Image.open(file) as picture:
                 return _brightness(picture)
         except UnidentifiedImageError:
             reason = "not in a format that can be read"
-        except Exception as error:  # Of damaged files, readers of some formats raise anything.
+        except Exception as error:  # For damaged files, Pillow may raise anything.
             reason = str(error) or type(error).__name__
     raise DataError(f"{path}: expected a picture, got something else ({' '.join(reason.split())})")
 
 
 def to_digit(brightness: Floats, name: str = "picture") -> Bytes:
-    """A picture as an image of MNIST, ``[28, 28]``.
+    """Converts a picture to an image like those of MNIST, ``[28, 28]``.
 
-    What is usual along its border is the ground, which may be in the shade towards one side; strokes
-    are what is darker or lighter than that, whichever differs more.
+    The background is estimated from the border, and may be darker towards one side. Strokes are either
+    darker or lighter than the background, whichever differs more.
 
     Args:
         brightness: ``[height, width]``, of any size.
-        name: how an error is to call it.
+        name: the name of the picture in error messages.
 
     Raises:
-        DataError: if nothing is on it.
+        DataError: if the picture is blank.
     """
     ground, noise = _ground(brightness)
     ink = brightness - ground
@@ -80,13 +80,13 @@ def to_digit(brightness: Floats, name: str = "picture") -> Bytes:
 
 
 def _brightness(picture: Image.Image) -> Floats:
-    if picture.format in ("EPS", "FITS"):  # A program to be run; packed so that it may fill the memory.
+    if picture.format in ("EPS", "FITS"):  # EPS is a program; FITS may unpack to any size.
         raise ValueError(f"not in a format that can be read: {picture.format}")
-    picture.draft(None, (LARGEST, LARGEST))  # A JPEG is read at a fraction of its size.
+    picture.draft(None, (LARGEST, LARGEST))  # Decodes a JPEG at reduced size.
     if picture.width * picture.height > PIXELS:
         raise ValueError(f"{picture.width} × {picture.height} pixels, more than {PIXELS:,}")
     picture = ImageOps.exif_transpose(picture)
-    if picture.mode == "F" or picture.mode.startswith("I"):  # A conversion to bytes would clip it.
+    if picture.mode == "F" or picture.mode.startswith("I"):  # A conversion to bytes would clip values.
         shades = np.nan_to_num(_reduced(picture.convert("F")))
         usual = (1.0, 255.0, 65535.0) if picture.mode == "F" else (65535.0,)
         return shades / next((white for white in usual if shades.max() <= white), shades.max())
@@ -100,10 +100,10 @@ def _brightness(picture: Image.Image) -> Floats:
 
 
 def _behind(grey: Floats, alpha: Floats) -> float:
-    """What to put behind a picture that is transparent in places.
+    """The shade to put behind a picture that is partly transparent.
 
-    An opaque area in different shades is a sheet with a digit on it, of which the corners may be cut
-    off: its usual shade goes on. Anything else is the digit: what it stands out from.
+    An opaque area with different shades is a sheet with a digit on it, perhaps with round corners: its
+    median shade is used. Any other opaque area is the digit: black or white, whichever contrasts.
     """
     opaque = alpha > alpha.max() / 2
     if not opaque.any():
@@ -115,30 +115,30 @@ def _behind(grey: Floats, alpha: Floats) -> float:
 
 
 def _box(mask: NDArray[np.bool_]) -> tuple[slice, slice]:
-    """The rows and columns in which something is."""
+    """The bounding box of a mask."""
     rows, columns = (np.flatnonzero(mask.any(axis)) for axis in (1, 0))
     return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
 
 
 def _reduced(picture: Image.Image) -> Floats:
-    """A picture that is not too large, ``[height, width, ...]``.
+    """The pixels of a picture, scaled down if it is large, ``[height, width, ...]``.
 
-    Its pixels must be shades: of palettes and single bits, Pillow would only keep some pixels.
+    They must be shades: Pillow does not average pixels of palettes or single bits.
     """
     picture.thumbnail((LARGEST, LARGEST), Image.Resampling.BOX)
     return np.asarray(picture, np.float64)
 
 
 def _ground(brightness: Floats) -> tuple[Floats, float]:
-    """What the border says of the ground everywhere, and by how much that differs from the border.
+    """The background, estimated from the border, and its deviation from the border.
 
-    It is a plane through those pixels of the border that are about as bright as most of them: a digit
-    may touch it.
+    It is a plane through the pixels of the border that are about as bright as most of them, because a
+    digit may touch the border.
     """
     y, x = np.indices(brightness.shape)
     height, width = brightness.shape
     outside = (y == 0) | (y == height - 1) | (x == 0) | (x == width - 1)
-    # One of the pixels: between two halves of a border there may be none.
+    # The value of a pixel: an average of two different halves would be like neither.
     middle = np.quantile(brightness[outside], 0.5, method="nearest")
     usual = outside & (np.abs(brightness - middle) < SHADE)
     plane = np.stack([np.ones_like(brightness), y / height, x / width], -1)
@@ -148,7 +148,7 @@ def _ground(brightness: Floats) -> tuple[Floats, float]:
 
 
 def _fitted(cut: Floats) -> Floats:
-    """A digit whose longer side has the pixels of the box, its darkest stroke as dark as can be."""
+    """A digit scaled to the size of the box and to a maximum of 1."""
     height, width = cut.shape
     scale = BOX / max(height, width)
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
@@ -160,7 +160,7 @@ def _fitted(cut: Floats) -> Floats:
 
 
 def _centred(digit: Floats) -> Bytes:
-    """A digit in the middle of an image, by its centre of mass."""
+    """A digit placed in an image by its centre of mass."""
     image = np.zeros((SIDE, SIDE))
     place = []
     for axis, size in enumerate(digit.shape):

@@ -26,18 +26,18 @@ __all__ = ["ImageProblem", "as_input", "classify", "make_network"]
 Bytes = NDArray[np.uint8]
 
 IMAGES_AT_ONCE = 250
-"""Images per batch of a measurement."""
+"""The number of images per batch of a measurement."""
 LISTED = 200
-"""Misclassified images that a test lists one by one."""
+"""The largest number of misclassified images that a test lists."""
 INK = " .:-=+*#%@"
-"""From black to white, as an image is shown in text."""
+"""Characters from black to white, to show an image as text."""
 
 
 class ImageProblem(Problem):
-    """Digits to be recognised.
+    """Recognition of digits.
 
     Args:
-        options: which images, and which network.
+        options: the options of the experiment.
         data: the directory of data sets.
 
     Raises:
@@ -55,22 +55,22 @@ class ImageProblem(Problem):
         return {"images": self.digits.sha256()}
 
     def show(self, count: int) -> Iterator[str]:
-        """Images, shifted as they are, in letters, each below its label."""
+        """Shifted training images as text, each below its label."""
         images, labels = self._draw(0, count)
         for image, label in zip(images, labels, strict=True):
             yield str(label)
-            yield from _in_letters(image)
+            yield from _as_text(image)
 
     def demonstrate(self, network: nn.Module) -> Iterator[str]:
-        """The first test image, half as high because letters are, and what it is taken for."""
+        """The first test image, at half its height because letters are high, and its prediction."""
         images, labels = self.digits.test.part(None, 1)
         (probabilities,) = classify(network, images, self.options)
-        found = int(probabilities.argmax())
-        yield from _in_letters(images[0, ::2])
-        yield f"taken for {found} ({probabilities[found]:.1%}); it is {labels[0]}"
+        predicted = int(probabilities.argmax())
+        yield from _as_text(images[0, ::2])
+        yield f"recognised as {predicted} ({probabilities[predicted]:.1%}); it is {labels[0]}"
 
     def network(self) -> nn.Module:
-        """A new network of the kind that the options name."""
+        """A new network of the kind named in the options."""
         return make_network(self.options)
 
     def loss(self, network: nn.Module, first: int, count: int) -> Tensor:
@@ -93,13 +93,13 @@ class ImageProblem(Problem):
         """
         images, labels = self.digits.test.part(None, samples)
         probabilities = classify(network, images, self.options)
-        found = probabilities.argmax(1)
-        wrong = int((found != labels).sum())
+        predicted = probabilities.argmax(1)
+        wrong = int((predicted != labels).sum())
         mistakes = [
             {
                 "image": int(place),
                 "digit": int(labels[place]),
-                "class": int(found[place]),
+                "class": int(predicted[place]),
                 "probability": round(float(probabilities[place].max()), 6),
             }
             for place in find_mistakes(labels, probabilities)[:LISTED]
@@ -108,12 +108,12 @@ class ImageProblem(Problem):
             "samples": len(labels),
             "wrong": wrong,
             "error": wrong / len(labels),
-            "confusion": count_confusions(labels, found, CLASSES).tolist(),
+            "confusion": count_confusions(labels, predicted, CLASSES).tolist(),
             "mistakes": mistakes,
         }
 
     def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
-        """No more errors than before; no if there are no images left to choose by."""
+        """Whether there are no more errors. Never with ``retrain``, which leaves no validation images."""
         return not self.options.retrain and (not best or measures["error"] <= best["error"])
 
     def _draw(self, first: int, count: int) -> Labelled:
@@ -122,14 +122,14 @@ class ImageProblem(Problem):
         return draw_images(part, options.training.seed, first, count, options.shift)
 
 
-def _in_letters(image: Bytes) -> Iterator[str]:
-    """The rows of an image."""
+def _as_text(image: Bytes) -> Iterator[str]:
+    """The rows of an image as text."""
     for row in image.astype(np.int64) * len(INK) // 256:
         yield "".join(INK[level] for level in row)
 
 
 def make_network(options: ImageOptions) -> ImageNetwork:
-    """A new network of the kind that the options name."""
+    """Makes a new network of the kind named in the options."""
     kind = options.network
     sizes = (options.side, options.hidden, options.layers)
     shared: dict[str, Any] = {"patch_size": options.patch, "relu_size": options.relu}
@@ -157,9 +157,9 @@ def as_input(images: Bytes, options: ImageOptions) -> Tensor:
 def classify(network: nn.Module, images: Bytes, options: ImageOptions) -> NDArray[np.float32]:
     """The probability of each class, ``[images, classes]``."""
     device = next(network.parameters()).device
-    found = [
+    batches = [
         network(as_input(images[first : first + IMAGES_AT_ONCE], options).to(device)).softmax(1).cpu()
         for first in range(0, len(images), IMAGES_AT_ONCE)
     ]
-    probabilities: NDArray[np.float32] = torch.cat(found).numpy()
+    probabilities: NDArray[np.float32] = torch.cat(batches).numpy()
     return probabilities

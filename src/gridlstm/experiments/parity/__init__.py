@@ -1,4 +1,4 @@
-"""Parity of a string of bits that is seen as a whole (appendix)."""
+"""Parity of a string of bits, read as a whole (appendix)."""
 
 from gridlstm.command import Command
 from gridlstm.experiments.algorithmic.options import ACCURACY, TABLE

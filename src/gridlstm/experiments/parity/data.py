@@ -12,7 +12,7 @@ __all__ = ["ParityTask"]
 
 @dataclass(frozen=True)
 class ParityTask(Task):
-    """Whether a string of bits, given as a whole, has an odd number of ones.
+    """Decide whether a string of bits, read as a whole, has an odd number of ones.
 
     >>> ParityTask(5).encode(np.array([[0, 1, 1, 0, 1]])).targets
     array([[1]])

@@ -1,4 +1,4 @@
-"""Memory vectors through the layers of a 1-LSTM, and the neurons among them that count (Figure 10)."""
+"""Memory vectors through the layers of a 1-LSTM, and its counting neurons (Figure 10)."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from gridlstm.training.rundir import RunDir, RunError
 __all__ = ["counting_neurons", "draw_memories", "draw_runs", "memories", "plot"]
 
 STRINGS = 64
-"""Random strings that counting neurons are looked for with."""
+"""The number of random strings on which counting neurons are searched."""
 
 
 def plot(options: MemoriesOptions) -> None:
@@ -54,35 +54,35 @@ def memories(network: ParityNetwork, bits: Tensor) -> Tensor:
 
 
 def counting_neurons(network: ParityNetwork, bits: int, count: int) -> list[int]:
-    """The neurons whose memory tells best how many layers have been passed, whatever the string.
+    """The neurons whose memory depends most on the layer, whatever the string.
 
-    They are those with the largest squared correlation between memory and layer over all layers of
-    many random strings: it is 1 for a memory that is a straight line in depth and the same for all.
+    They have the largest squared correlation between memory and layer, over all layers of many random
+    strings. It is 1 for a memory that is a linear function of depth and the same for all strings.
     """
     generator = torch.Generator().manual_seed(0)
     strings = torch.randint(0, 2, (STRINGS, bits), generator=generator)
-    found = memories(network, strings).double()
-    layers = torch.arange(found.shape[1], dtype=torch.double)
+    values = memories(network, strings).double()
+    layers = torch.arange(values.shape[1], dtype=torch.double)
     layers = (layers - layers.mean()).view(1, -1, 1)
-    centred = found - found.mean((0, 1))
-    across = (centred * layers).sum((0, 1)).square()
-    own = centred.square().sum((0, 1)) * layers.square().sum() * len(strings)
-    score = across / own.clamp(min=1e-12)
+    values = values - values.mean((0, 1))
+    covariance = (values * layers).sum((0, 1))
+    variances = values.square().sum((0, 1)) * layers.square().sum() * len(strings)
+    score = covariance.square() / variances.clamp(min=1e-12)
     return score.argsort(descending=True)[:count].tolist()
 
 
 def draw_memories(network: ParityNetwork, bits: int, string: str | None, count: int) -> Figure:
-    """A heat map of counting neurons, one a row, against layers.
+    """A heat map of the memory of counting neurons, one per row, against layers.
 
     Raises:
-        ValueError: if the string is not one of as many bits.
+        ValueError: if the string does not have this number of bits.
     """
     string = "0" * (bits // 5) + "1" * (bits - bits // 5) if string is None else string
     if len(string) != bits or set(string) - {"0", "1"}:
         raise ValueError(f"--input: expected {bits} bits, 0 or 1, got {string!r}")
     neurons = counting_neurons(network, bits, count)
-    given = torch.tensor([[int(bit) for bit in string]])
-    shown = memories(network, given)[0][:, neurons].T
+    inputs = torch.tensor([[int(bit) for bit in string]])
+    shown = memories(network, inputs)[0][:, neurons].T
     rising = (shown[:, -1] - shown[:, 0]).argsort(descending=True)
     figure = Figure(figsize=(6.4, 1.6 + 0.18 * len(neurons)), layout="constrained")
     axes = figure.subplots()

@@ -19,7 +19,7 @@ class ParityNetwork(nn.Module):
     """Bits ``[batch, k]`` to scores of even and odd ``[batch, 1, 2]``.
 
     Args:
-        body: what reads the bits.
+        body: the network that reads the bits.
         signs: present them as -1 and 1 instead of 0 and 1.
     """
 
@@ -30,7 +30,7 @@ class ParityNetwork(nn.Module):
         self.scores = nn.Linear(body.output_size, 2)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Scores of the string as a whole."""
+        """Scores of even and odd parity."""
         scores: Tensor = self.scores(self.body(self.encode(inputs))).unsqueeze(1)
         return scores
 
@@ -74,7 +74,7 @@ def start_signs(linear: nn.Linear, units: int, *, signs: bool) -> None:
     k bits by about sqrt(2 / (π k)), whatever the signs; weights of random sizes lose this
     exponentially in k. Weights are ±s, with s = log2(k), large enough for a hard threshold; the
     threshold is uniform within s·sqrt(k)/2 of the mean. In a 1-LSTM these are the units of the memory,
-    which carries the votes past the layers.
+    which carries them through the layers.
     """
     bits, like = linear.in_features, linear.weight[-units:]
     size = math.log2(bits)

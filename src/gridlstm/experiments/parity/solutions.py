@@ -1,4 +1,4 @@
-"""Layers of networks that solved a parity against its bits (Figure 9)."""
+"""The layers of networks that solved parity, against the number of bits (Figure 9)."""
 
 from collections.abc import Sequence
 
@@ -25,10 +25,10 @@ def draw_runs(runs: Sequence[RunDir]) -> Figure:
 
 
 def draw_solutions(curves: Sequence[Curve]) -> Figure:
-    """One panel per start of the networks. Hollow markers: not solved.
+    """One panel per initialisation. Hollow markers: not solved.
 
     Raises:
-        ValueError: if runs are not of parity.
+        ValueError: if there are runs of other experiments.
     """
     if any(curve.experiment.name != "parity" for curve in curves):
         raise ValueError("plot solutions: expected runs of parity, got others")
@@ -45,7 +45,7 @@ def draw_solutions(curves: Sequence[Curve]) -> Figure:
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     panels[0].set_ylabel("layers")
-    panels[0].set_ylim(bottom=0)  # Shared: only after all is drawn.
+    panels[0].set_ylim(bottom=0)  # The axis is shared, so it is set after all panels are drawn.
     panels[0].yaxis.get_major_locator().set_params(integer=True)
     return figure
 

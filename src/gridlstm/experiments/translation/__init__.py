@@ -1,4 +1,4 @@
-"""Translation: the Reencoder and what it is compared with (section 4.4)."""
+"""Translation with the Reencoder and with attention (section 4.4)."""
 
 from gridlstm.command import Command
 from gridlstm.experiments.record import Experiment, Measure

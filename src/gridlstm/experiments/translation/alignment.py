@@ -1,4 +1,4 @@
-"""How a model relates the words of two sentences: a heat map with words on the axes."""
+"""Heat maps of how a model relates the words of two sentences."""
 
 import logging
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def plot(options: AlignmentOptions) -> None:
     """Draws how the network of a run relates two sentences.
 
     Raises:
-        RunError: if the run is not one of translation.
+        RunError: if it is a run of another experiment.
         ValueError: if a sentence is missing or empty.
     """
     translator = load_translator(RunDir.open(options.run))
@@ -37,9 +37,9 @@ def draw_sentences(translator: TextTranslator, source: str | None, target: str |
     """A figure of how a translator relates two sentences.
 
     Args:
-        translator: which one.
-        source: the sentence.
-        target: its translation. Default: that of the translator.
+        translator: the translator.
+        source: the source sentence.
+        target: its translation. Default: the translation by the translator.
 
     Raises:
         ValueError: if a sentence is missing or empty.
@@ -70,13 +70,13 @@ def draw_alignment(
     """A panel for each map: source words from left to right, target words from top to bottom.
 
     Args:
-        maps: what :meth:`gridlstm.models.translator.Translator.align` gives of one pair of sentences,
-            ``[maps, target, source]``.
-        titles: what each map is.
+        maps: the result of :meth:`gridlstm.models.translator.Translator.align` for one pair of
+            sentences, ``[maps, target, source]``.
+        titles: the title of each map.
         source: the words of the source sentence.
-        target: those that are predicted, the end included.
+        target: the predicted words, including the end.
     """
-    font, (source, target) = _readable(source, target)
+    font, (source, target) = _with_font(source, target)
     width = 1.6 + 0.34 * len(source)
     figure = Figure(figsize=(width * len(maps), 1.4 + 0.26 * len(target)), layout="constrained")
     panels = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
@@ -91,32 +91,32 @@ def draw_alignment(
     return figure
 
 
-def _readable(*sentences: Sequence[str]) -> tuple[FontProperties, list[list[str]]]:
-    """A font that has the characters of words, and the words; where there is none, by code points."""
-    wanted = frozenset(ord(c) for sentence in sentences for word in sentence for c in word)
-    path = _font(wanted)
+def _with_font(*sentences: Sequence[str]) -> tuple[FontProperties, list[list[str]]]:
+    """A font with all characters, and the words; if there is no such font, with code points."""
+    characters = frozenset(ord(c) for sentence in sentences for word in sentence for c in word)
+    path = _font(characters)
     if path is not None:
         return FontProperties(fname=path), [list(sentence) for sentence in sentences]
-    usual = findfont(FontProperties())
-    known = _characters(usual)
-    _log.warning("no font here has all characters of the sentences; some are shown as code points")
-    return FontProperties(fname=usual), [
+    default = findfont(FontProperties())
+    known = _characters(default)
+    _log.warning("no installed font has all characters; some are shown as code points")
+    return FontProperties(fname=default), [
         ["".join(c if ord(c) in known else f"U+{ord(c):X}" for c in word) for word in sentence]
         for sentence in sentences
     ]
 
 
 @lru_cache(maxsize=16)
-def _font(wanted: frozenset[int]) -> str | None:
-    """The file of an installed font with all characters; the usual one if it has them."""
-    # Last Resort has a box for every character.
+def _font(characters: frozenset[int]) -> str | None:
+    """The file of an installed font with all characters, preferably the default one."""
+    # The font Last Resort has every character, but only as a box.
     installed = (font.fname for font in fontManager.ttflist if "Last Resort" not in font.name)
     paths = dict.fromkeys([findfont(FontProperties()), *installed])
-    return next((path for path in paths if wanted <= _characters(path)), None)
+    return next((path for path in paths if characters <= _characters(path)), None)
 
 
 def _characters(path: str) -> set[int]:
-    """The code points that a font has; none if it has been removed or is damaged."""
+    """The code points of a font; none if its file is missing or damaged."""
     try:
         return set(get_font(path).get_charmap())
     except (OSError, RuntimeError):

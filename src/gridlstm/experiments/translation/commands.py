@@ -16,17 +16,17 @@ from gridlstm.experiments.translation.text_translator import Language, load_tran
 __all__ = ["translate_lines"]
 
 LINES_AT_ONCE = 256
-"""Lines that are read before they are translated; they are sorted by length among themselves."""
+"""The number of lines that are translated together, sorted by length."""
 LINE_BYTES = 2**20
-"""The longest line that is read."""
+"""The largest number of bytes of a line."""
 
 
 def translate_lines(options: TranslateOptions) -> None:
     """Translates line by line, in order, and reports progress on standard error.
 
     Raises:
-        ValueError: if a line is too long or no text, with its number. Those before it are translated;
-            or if standard input is closed.
+        ValueError: if standard input is closed, or if a line is too long or not UTF-8, after the lines
+            before it have been translated.
     """
     if options.threads is not None:
         torch.set_num_threads(options.threads)
@@ -42,7 +42,7 @@ def translate_lines(options: TranslateOptions) -> None:
     sentences = _sentences(lines, translator.source, options.longest)
     started, done = time.perf_counter(), 0
     columns = (SpinnerColumn("line"), TextColumn("{task.completed:,} sentences, {task.fields[pace]}"))
-    # Nothing moves where somebody types or reads.
+    # No spinner if sentences are typed or read on the terminal.
     silent = typed or sys.stdout.isatty() or not console.is_terminal
     with Progress(*columns, console=console, disable=silent, transient=True) as bar:
         task = bar.add_task("", total=None, pace="")
@@ -62,7 +62,7 @@ def translate_lines(options: TranslateOptions) -> None:
 
 
 def _sentences(lines: IO[bytes], language: Language, longest: int) -> Iterator[list[int]]:
-    """Lines as numbers of words."""
+    """Reads lines as numbers of words."""
     number = 0
     while line := lines.readline(LINE_BYTES + 1):
         number += 1
@@ -81,7 +81,7 @@ def _sentences(lines: IO[bytes], language: Language, longest: int) -> Iterator[l
 
 
 def _chunks(sentences: Iterable[list[int]], count: int) -> Iterator[list[list[int]]]:
-    """Some at a time; before an error, those that came before it."""
+    """Sentences in chunks. Before an error is raised, those before it are yielded."""
     chunk: list[list[int]] = []
     try:
         for sentence in sentences:

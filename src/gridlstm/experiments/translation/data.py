@@ -1,4 +1,4 @@
-"""Parallel text: sentences and their translations, to learn to translate from (section 4.4)."""
+"""Parallel text: sentences and their translations (section 4.4)."""
 
 import hashlib
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Parallel:
-    """Parallel text in three parts: to train on, to choose by, to report on.
+    """Parallel text in three parts, for training, validation and test.
 
     >>> text = Parallel.tatoeba()
     >>> len(text.train), len(text.valid), len(text.test)
@@ -70,7 +70,7 @@ class Parallel:
     def tatoeba(cls) -> "Parallel":
         """Everyday sentences in Chinese and English, part of the package.
 
-        Those to validate and test on have 2 to 14 translations each.
+        The sentences for validation and test have 2 to 14 translations each.
         """
         parts = (
             _table(embedded(f"tatoeba-{part}.tsv", sha256).decode(), f"tatoeba-{part}.tsv")
@@ -85,7 +85,7 @@ class Parallel:
         Args:
             source: the language to translate from.
             target: the language to translate to.
-            folder: where data sets are; see :func:`gridlstm.data.locate.find`.
+            folder: the directory of data sets; see :func:`gridlstm.data.locate.find`.
 
         Raises:
             DataError: if they are neither found nor downloaded.
@@ -101,7 +101,7 @@ class Parallel:
     def from_files(
         cls, train: Sequence[Path], valid: Sequence[Path], test: Sequence[Path]
     ) -> "Parallel":
-        """Any text; see :func:`read_pairs` for the files of each part.
+        """Text from files; see :func:`read_pairs` for the files of each part.
 
         Raises:
             DataError: if a file is missing, cannot be read or does not fit the others.
@@ -109,7 +109,7 @@ class Parallel:
         return cls(*(read_pairs(files) for files in (train, valid, test)))
 
     def sha256(self) -> dict[str, str]:
-        """What tells each part from all others."""
+        """The checksum of each part."""
         return {
             part: hashlib.sha256(
                 "\n".join("\t".join((pair.source, *pair.references)) for pair in pairs).encode()
@@ -119,13 +119,13 @@ class Parallel:
 
 
 def read_pairs(files: Sequence[Path]) -> list[Pair]:
-    """Sentences and their translations.
+    """Reads sentences and their translations.
 
     Args:
-        files: one table with a sentence and its translations in each line, separated by tabs; or plain
-            files with a sentence in each line, that of the sentences first and then those of their
-            translations. A further translation may be missing: nothing between tabs, an empty line.
-            Text is UTF-8, with a byte order mark or without.
+        files: a table with a sentence and its translations in each line, separated by tabs; or plain
+            files with one sentence per line, first that of the source sentences, then those of the
+            translations. Translations other than the first may be missing: an empty column or line.
+            Text is UTF-8, with or without a byte order mark.
 
     Raises:
         DataError: if a file is missing or cannot be read, a line lacks a sentence or its first
@@ -174,9 +174,9 @@ class Batch(NamedTuple):
 
     Attributes:
         source: words of the source sentences, ``[batch, source]``.
-        lengths: how many of them are real, ``[batch]``.
-        target: the mark of the beginning and the words of the target sentences, ``[batch, target]``.
-        following: what follows each: words, the mark of the end, then padding, ``[batch, target]``.
+        lengths: the lengths of the source sentences, ``[batch]``.
+        target: the begin mark and the words of the target sentences, ``[batch, target]``.
+        following: the word after each, then the end mark and padding, ``[batch, target]``.
     """
 
     source: Ints
@@ -186,7 +186,7 @@ class Batch(NamedTuple):
 
 
 def make_batch(pairs: Sequence[Numbers]) -> Batch:
-    """Sentences side by side, padded.
+    """Makes a padded batch of sentences.
 
     >>> make_batch([([5, 6], [7]), ([5], [8, 9])]).following
     array([[7, 2, 0],
@@ -210,17 +210,16 @@ def _padded(sentences: Sequence[Sequence[int]]) -> Ints:
 
 
 class Buckets:
-    """Batches of pairs of about the same length: a pure function of the seed and the update's number.
+    """Batches of pairs of similar length: a pure function of the seed and the number of the update.
 
-    Pairs are visited epoch after epoch without end; what is left over by the batches of an epoch is
-    left out of it, other pairs each time. So that little is padded, a batch has pairs that are next to
-    each other when all are sorted by their lengths. Which of those of equal length are together, and in
-    which order batches follow each other, is drawn anew in every epoch.
+    Pairs are visited epoch after epoch. Those that do not fill a batch are skipped in that epoch,
+    different ones each time. To reduce padding, pairs are sorted by length, and each batch has adjacent
+    pairs. The order among pairs of equal length and the order of batches are different in each epoch.
 
     Args:
-        lengths: of source and target sentences, ``[pairs, 2]``.
-        batch: pairs of a batch.
-        seed: of the orders.
+        lengths: the lengths of source and target sentences, ``[pairs, 2]``.
+        batch: the number of pairs per batch.
+        seed: the seed of the orders.
 
     Raises:
         DataError: if there are fewer pairs than a batch has.
@@ -235,10 +234,10 @@ class Buckets:
         self._epoch = lru_cache(maxsize=2)(self._order)
 
     def at(self, update: int) -> Ints:
-        """The pairs of an update, ``[batch]``."""
+        """The indices of the pairs of an update, ``[batch]``."""
         epoch, number = divmod(update, len(self.lengths) // self.batch)
-        found: Ints = self._epoch(epoch)[number]
-        return found
+        indices: Ints = self._epoch(epoch)[number]
+        return indices
 
     def _order(self, epoch: int) -> Ints:
         """The batches of an epoch, ``[batches, batch]``."""
@@ -246,5 +245,5 @@ class Buckets:
         chosen = permutation(self.seed, 2 * epoch, len(self.lengths))[: count * self.batch]
         source, target = self.lengths[chosen].T
         batches = chosen[np.lexsort((target, source))].reshape(count, self.batch)
-        found: Ints = batches[permutation(self.seed, 2 * epoch + 1, count)]
-        return found
+        shuffled: Ints = batches[permutation(self.seed, 2 * epoch + 1, count)]
+        return shuffled

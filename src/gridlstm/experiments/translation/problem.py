@@ -32,20 +32,20 @@ from gridlstm.training.rundir import RunDir
 __all__ = ["TranslationProblem", "measure"]
 
 SENTENCES_AT_ONCE = 50
-"""Sentences per batch of a measurement; fewer if they are long."""
+"""The number of sentences per batch of a measurement; fewer if they are long."""
 BLOCKS = 2**16
-"""Source words times target words of all of them: enough for fast products, and some 200 MB."""
+"""The largest number of blocks of such a batch: fast enough, with some 200 MB of memory."""
 DEMONSTRATED = 2
-"""Sentences that show what a network does."""
+"""The number of sentences of a demonstration."""
 SHOWN = 20
-"""Translations that a test keeps beside its measurements."""
+"""The number of translations that a test returns."""
 
 
 class TranslationProblem(Problem):
-    """Sentences to be translated.
+    """Translation of sentences.
 
     Args:
-        options: which text, and which network.
+        options: the options of the experiment.
         data: the directory of data sets.
 
     Raises:
@@ -91,7 +91,7 @@ class TranslationProblem(Problem):
         return self.text.sha256()
 
     def show(self, count: int) -> Iterator[str]:
-        """Pairs of the first batches, as words that the model knows."""
+        """Pairs of the first batches, as the model reads them."""
         batch = self.options.training.batch
         places = np.concatenate([self.buckets.at(k) for k in range(-(-count // batch))])[:count]
         for place in places:
@@ -109,17 +109,17 @@ class TranslationProblem(Problem):
             yield f"{self.target.code}  {written[place]}"
 
     def network(self) -> nn.Module:
-        """A new network of the kind that the options name."""
+        """A new network of the kind named in the options."""
         return make_model(self.options, self.source, self.target)
 
     def loss(self, network: nn.Module, first: int, count: int) -> Tensor:
-        """Cross-entropy by word, ends included; the mean over processes is that of the whole batch."""
+        """Cross-entropy per word, including ends; the mean over processes is that of the whole batch."""
         batch = self.options.training.batch
         update, start = divmod(first, batch)
         places = self.buckets.at(update)
         words = sum(len(self.pairs[place][1]) + 1 for place in places)
-        own = [self.pairs[place] for place in places[start : start + count]]
-        return _nats(network, own) * (batch / count / words)
+        share = [self.pairs[place] for place in places[start : start + count]]
+        return _nats(network, share) * (batch / count / words)
 
     def evaluate(self, network: nn.Module, number: int) -> Measures:
         """Perplexity of the main translations of validation sentences, the same at every evaluation."""
@@ -134,24 +134,24 @@ class TranslationProblem(Problem):
         BLEU is that of beam search, against the main reference and against all of them.
         """
         assert isinstance(network, TextTranslator), "the network of this problem"
-        others = (load_translator(RunDir.open(path)) for path in options.ensemble)
-        network = make_ensemble([network, *others])
+        further = (load_translator(RunDir.open(path)) for path in options.ensemble)
+        network = make_ensemble([network, *further])
         chosen, beam = self.text.test[:samples], options.beam or self.options.beam
         pairs = self._encoded(chosen)
         measures = measure(network, pairs)
         started = time.perf_counter()
         translations = _translate(network, [source for source, _ in pairs], beam)
         seconds = (time.perf_counter() - started) / len(pairs)
-        one = bleu(translations, [pair.references[:1] for pair in chosen], self.options.target)
-        every = bleu(translations, [pair.references for pair in chosen], self.options.target)
+        main = bleu(translations, [pair.references[:1] for pair in chosen], self.options.target)
+        all_of_them = bleu(translations, [pair.references for pair in chosen], self.options.target)
         return {
             **measures,
             **({"ensemble": [path.name for path in options.ensemble]} if options.ensemble else {}),
             "beam": beam,
-            "bleu 1": one.score,
-            "bleu all": every.score,
-            "signature 1": one.signature,
-            "signature all": every.signature,
+            "bleu 1": main.score,
+            "bleu all": all_of_them.score,
+            "signature 1": main.signature,
+            "signature all": all_of_them.signature,
             "seconds a sentence": seconds,
             "translations": [
                 {"source": pair.source, "translation": translation, "references": pair.references}
@@ -160,7 +160,7 @@ class TranslationProblem(Problem):
         }
 
     def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
-        """A lower perplexity."""
+        """Whether the perplexity is lower."""
         return not best or measures["perplexity"] < best["perplexity"]
 
     def _encoded(self, pairs: Sequence[Pair]) -> list[Numbers]:
@@ -186,10 +186,10 @@ def _translate(network: TextTranslator, sources: list[list[int]], beam: int) -> 
 
 @torch.no_grad()
 def measure(network: nn.Module, pairs: Sequence[Numbers]) -> Measures:
-    """The perplexity of translations, by word, ends and unknown words included.
+    """The perplexity of translations per word, including ends and unknown words.
 
     Returns:
-        ``perplexity``, and how many ``sentences`` and ``words`` were predicted.
+        ``perplexity``, and the number of predicted ``sentences`` and ``words``.
     """
     total = sum(_nats(network, group).item() for group in _groups(pairs))
     words = sum(len(target) + 1 for _, target in pairs)
@@ -197,7 +197,7 @@ def measure(network: nn.Module, pairs: Sequence[Numbers]) -> Measures:
 
 
 def _groups(pairs: Sequence[Numbers]) -> Iterator[list[Numbers]]:
-    """Pairs with sources of about the same length; their blocks fit into memory."""
+    """Batches of pairs with sources of similar length, limited so that their blocks fit into memory."""
     ordered = sorted(pairs, key=lambda pair: len(pair[0]))
     for first in range(0, len(ordered), SENTENCES_AT_ONCE):
         group = ordered[first : first + SENTENCES_AT_ONCE]
@@ -207,7 +207,7 @@ def _groups(pairs: Sequence[Numbers]) -> Iterator[list[Numbers]]:
 
 
 def _nats(network: nn.Module, pairs: Sequence[Numbers]) -> Tensor:
-    """The sum of the losses of all words of some sentences."""
+    """The sum of the losses of all words of these sentences."""
     device = next(network.parameters()).device
     source, lengths, target, following = (
         torch.from_numpy(array).to(device) for array in make_batch(pairs)

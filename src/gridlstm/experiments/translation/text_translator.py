@@ -1,4 +1,4 @@
-"""A model of translation together with the two languages: sentences in, sentences out."""
+"""A translation model with its two languages, which translates sentences as text."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,12 +32,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Language:
-    """A language as a model knows it: how sentences are cut, and its words.
+    """A language of a model: its tokeniser and its vocabulary.
 
     Args:
-        code: which one, as ``"en"``.
-        chinese: how Chinese is cut.
-        vocabulary: its words.
+        code: the code of the language, as ``"en"``.
+        chinese: how Chinese is split.
+        vocabulary: the words of the language.
     """
 
     code: str
@@ -46,7 +46,7 @@ class Language:
 
     @property
     def tokeniser(self) -> Tokeniser:
-        """What cuts its sentences.
+        """The tokeniser of the language.
 
         Raises:
             DataError: if a package is missing.
@@ -68,11 +68,11 @@ class TextTranslator(nn.Module):
     Args:
         source: the language to translate from.
         target: the language to translate to.
-        model: what translates numbers of words.
+        model: the model, which translates numbers of words.
 
     Variables:
-        languages: both languages as UTF-8 text, ``[bytes]``: kept with the weights, so that they can be
-            used without the text that they were trained on.
+        languages: both languages as UTF-8 text, ``[bytes]``: stored with the weights, so that a
+            translator can be used without the text that it was trained on.
     """
 
     languages: Tensor
@@ -85,24 +85,24 @@ class TextTranslator(nn.Module):
         self.register_buffer("languages", _to_bytes(source, target))
 
     def forward(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-        """Scores of words, as those of a :class:`Translator`."""
+        """Scores of words, as of a :class:`Translator`."""
         scores: Tensor = self.model(source, target, lengths)
         return scores
 
     def translate(
         self, sentences: Sequence[Sequence[int]], beam: int = 20
     ) -> Iterator[tuple[int, str]]:
-        """Translations of sentences, as numbers of words, with their places, as they are found.
+        """Translates sentences, given as numbers of words; yields their indices and translations.
 
-        They never have a word that stands for unknown ones.
+        They come in the order in which they are found, and never have the unknown word.
         """
         rules = Rules(BEGIN, END, banned=(PADDING, BEGIN, UNKNOWN), beam=beam)
-        for place, found in search_all(self.model, sentences, rules):
-            yield place, self.target.decode(found.words)
+        for index, candidate in search_all(self.model, sentences, rules):
+            yield index, self.target.decode(candidate.words)
 
 
 def make_model(options: TranslationOptions, source: Language, target: Language) -> TextTranslator:
-    """A new model of the kind that the options name, for these languages."""
+    """Makes a new model of the kind named in the options, for these languages."""
     sizes = (len(source.vocabulary), len(target.vocabulary), options.hidden, options.layers)
     model: Translator
     if options.network == "reencoder":
@@ -123,12 +123,12 @@ def make_model(options: TranslationOptions, source: Language, target: Language) 
 
 
 def load_translator(run: RunDir) -> TextTranslator:
-    """The translator of a run, without the text that it was trained on.
+    """Loads the translator of a run; the text that it was trained on is not needed.
 
     Raises:
-        RunError: if the run is not one of translation, or has no weights yet.
-        WeightsError: if they cannot be read.
-        DataError: if they have no languages.
+        RunError: if it is a run of another experiment, or has no weights yet.
+        WeightsError: if the weights cannot be read.
+        DataError: if no languages are stored with them.
     """
     options, weights = options_of(run, TRANSLATION), stored_weights(run)
     languages = read_languages(weights.bytes("languages"))
@@ -136,10 +136,10 @@ def load_translator(run: RunDir) -> TextTranslator:
 
 
 def make_ensemble(translators: Sequence[TextTranslator]) -> TextTranslator:
-    """Translators as one, with averaged probabilities (section 4.4).
+    """Combines translators by averaging their probabilities (section 4.4).
 
     Raises:
-        ValueError: if they do not have the same languages, tokenised the same way, and the same words.
+        ValueError: if they differ in languages, tokenisers or vocabularies.
     """
     first = translators[0]
     for number, translator in enumerate(translators[1:], 2):
@@ -151,16 +151,16 @@ def make_ensemble(translators: Sequence[TextTranslator]) -> TextTranslator:
 
 
 def read_languages(languages: bytes) -> tuple[Language, Language]:
-    """The languages that are kept with weights.
+    """Parses the languages that are stored with weights.
 
     Raises:
-        DataError: if there are none.
+        DataError: if they are damaged.
     """
     try:
-        found = json.loads(languages.decode())
+        parsed = json.loads(languages.decode())
         source, target = (
-            Language(given["code"], given["chinese"], Vocabulary.from_json(given["vocabulary"]))
-            for given in (found["source"], found["target"])
+            Language(fields["code"], fields["chinese"], Vocabulary.from_json(fields["vocabulary"]))
+            for fields in (parsed["source"], parsed["target"])
         )
         for language in (source, target):
             check_types(language)

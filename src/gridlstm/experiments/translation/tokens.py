@@ -1,4 +1,4 @@
-"""Sentences as words, and words as sentences: by the rules of Moses, or of Chinese."""
+"""Tokenisers: Moses for most languages; characters or jieba for Chinese."""
 
 import logging
 import re
@@ -16,20 +16,20 @@ from gridlstm.data.locate import DataError
 __all__ = ["Chinese", "Tokeniser", "make_tokeniser", "package"]
 
 Chinese = Literal["characters", "jieba"]
-"""How Chinese is cut: every character by itself, or words as jieba finds them."""
+"""How Chinese is split: into characters, or into words by jieba."""
 
-_TYPEWRITTEN = str.maketrans("‚‘’„“”\u00a0", "'''\"\"\" ")
+_PLAIN_QUOTES = str.maketrans("‚‘’„“”\u00a0", "'''\"\"\" ")
 _PIECES = re.compile(r"[A-Za-zÀ-ÿ]+|\S")
 _TIME = re.compile(r"(\d): (\d)")
 _FIRST = re.compile(r"^\W*\w|(?<=\w\w[.!?] )\w")  # Not after p.m. and the like.
 
 
 class Tokeniser:
-    """What cuts the sentences of a language into words and puts them together again.
+    """Splits sentences of a language into words, and joins words to sentences.
 
     Args:
-        split: a sentence to words.
-        join: words to a sentence.
+        split: the function that splits a sentence.
+        join: the function that joins words.
     """
 
     def __init__(self, split: Callable[[str], list[str]], join: Callable[[Sequence[str]], str]) -> None:
@@ -37,12 +37,12 @@ class Tokeniser:
         self._join = join
 
     def split(self, sentence: str) -> list[str]:
-        """The words of a sentence, punctuation among them."""
+        """The words of a sentence, including punctuation."""
         text = unicodedata.normalize("NFC", sentence)
         return self._split("".join(c if c.isprintable() else " " for c in text))
 
     def join(self, words: Sequence[str]) -> str:
-        """A sentence, as it is written: spaces where they belong, and a capital at its beginning."""
+        """A sentence as it is written, with the usual spaces and a capital at its beginning."""
         return self._join(words)
 
 
@@ -51,9 +51,9 @@ def make_tokeniser(language: str, chinese: Chinese = "characters") -> Tokeniser:
     """The tokeniser of a language.
 
     Args:
-        language: its code, as ``"en"``. All but ``"zh"`` are cut by the rules of Moses, which knows
-            abbreviations of many languages and for others takes those of English.
-        chinese: how Chinese is cut.
+        language: its code, as ``"en"``. All but ``"zh"`` are split by the rules of Moses, which has
+            abbreviations of many languages and uses those of English for others.
+        chinese: how Chinese is split.
 
     Raises:
         DataError: if it needs a package that is not installed.
@@ -67,8 +67,8 @@ def make_tokeniser(language: str, chinese: Chinese = "characters") -> Tokeniser:
     tokenizer, detokenizer = moses.MosesTokenizer(language), moses.MosesDetokenizer(language)
 
     def split(sentence: str) -> list[str]:
-        found: list[str] = tokenizer.tokenize(sentence.translate(_TYPEWRITTEN), escape=False)
-        return found
+        words: list[str] = tokenizer.tokenize(sentence.translate(_PLAIN_QUOTES), escape=False)
+        return words
 
     def join(words: Sequence[str]) -> str:
         text = _TIME.sub(r"\1:\2", detokenizer.detokenize(list(words), unescape=False))
@@ -78,7 +78,7 @@ def make_tokeniser(language: str, chinese: Chinese = "characters") -> Tokeniser:
 
 
 def _join_chinese(words: Sequence[str]) -> str:
-    """Without spaces, except between words in Latin letters."""
+    """Joins words without spaces, except between words in Latin letters."""
     text = ""
     for word in words:
         apart = text and all(c.isascii() and c.isalpha() for c in (text[-1], word[0]))
@@ -88,14 +88,16 @@ def _join_chinese(words: Sequence[str]) -> str:
 
 def _jieba() -> Callable[[str], list[str]]:
     jieba = package("jieba")
-    jieba.setLogLevel(logging.CRITICAL)  # It can do without the cache that it may fail to write.
+    jieba.setLogLevel(
+        logging.CRITICAL
+    )  # It works without its cache, and need not warn if it cannot write it.
     tokenizer = jieba.Tokenizer()
-    # By itself it would keep its words where everybody can write, and trust what it finds there.
-    with ExitStack() as passing:
+    # By default it would read its cache from a folder to which everybody can write.
+    with ExitStack() as stack:
         try:
             folder = str(private_folder("jieba"))
         except OSError:
-            folder = passing.enter_context(TemporaryDirectory(prefix="gridlstm-"))
+            folder = stack.enter_context(TemporaryDirectory(prefix="gridlstm-"))
         tokenizer.tmp_dir = folder
         tokenizer.initialize()
 
@@ -106,14 +108,14 @@ def _jieba() -> Callable[[str], list[str]]:
 
 
 def package(name: str) -> Any:
-    """A package that only translation needs.
+    """Imports a package that only translation needs.
 
     Raises:
         DataError: if it is not installed.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Some are of another age.
+            warnings.simplefilter("ignore")  # Old packages use deprecated features.
             return __import__(name)
     except ImportError as error:
         raise DataError(

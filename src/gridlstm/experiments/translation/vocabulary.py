@@ -1,4 +1,4 @@
-"""Words as numbers, and how they are written."""
+"""Vocabularies: words as numbers, and how they are written."""
 
 import json
 from collections import Counter
@@ -11,19 +11,19 @@ from gridlstm.data.locate import DataError
 __all__ = ["BEGIN", "END", "MARKS", "PADDING", "UNKNOWN", "Vocabulary"]
 
 MARKS = ("<padding>", "<begin>", "<end>", "<unknown>")
-"""What stands for no word: the first numbers of every vocabulary."""
+"""Marks that are not words: the first numbers of every vocabulary."""
 PADDING, BEGIN, END, UNKNOWN = range(len(MARKS))
-_AFTER = frozenset(".!?:\"“”'…-")
-"""After these, a capital letter says nothing about a word."""
+_SENTENCE_STARTS = frozenset(".!?:\"“”'…-")
+"""After these, a capital letter may be due to the start of a sentence, not to the word."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words of a language that a model knows, in lower case.
+    """The words that a model knows, in lower case.
 
     Args:
         words: each once, the most frequent first; their numbers follow those of the marks.
-        written: how each is written inside a sentence, with capital letters where it has them.
+        written: how each word is written inside a sentence, capitalised if it usually is.
 
     >>> vocabulary = Vocabulary.build([["Yes", ",", "Tom", "."], ["I", "know", "Tom", ".", "Yes", "."]])
     >>> vocabulary.words
@@ -39,14 +39,14 @@ class Vocabulary:
 
     @classmethod
     def build(cls, sentences: Iterable[Sequence[str]], least: int = 2) -> "Vocabulary":
-        """The words that occur at least so often; the paper's vocabularies have those seen twice."""
+        """Makes a vocabulary of the words that occur at least this many times; in the paper, twice."""
         counts: Counter[str] = Counter()
         forms: dict[str, Counter[str]] = {}
         for sentence in sentences:
             before = "."
             for word in sentence:
                 counts[word.lower()] += 1
-                if before not in _AFTER:
+                if before not in _SENTENCE_STARTS:
                     forms.setdefault(word.lower(), Counter())[word] += 1
                 before = word
         kept = sorted((-count, word) for word, count in counts.items() if count >= least)
@@ -56,18 +56,20 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, text: str) -> "Vocabulary":
-        """What :meth:`to_json` gave.
+        """Parses what :meth:`to_json` returned.
 
         Raises:
-            DataError: if it is not.
+            DataError: if it is anything else.
         """
         try:
-            found = cls(*(tuple(map(str, json.loads(text)[name])) for name in ("words", "written")))
+            vocabulary = cls(
+                *(tuple(map(str, json.loads(text)[name])) for name in ("words", "written"))
+            )
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"vocabulary: expected words and how they are written ({error})") from error
-        if len(found.words) != len(found.written):
+        if len(vocabulary.words) != len(vocabulary.written):
             raise DataError("vocabulary: expected as many words as ways to write them, got others")
-        return found
+        return vocabulary
 
     def to_json(self) -> str:
         """The vocabulary as text."""
@@ -77,7 +79,7 @@ class Vocabulary:
         return len(MARKS) + len(self.words)
 
     def encode(self, sentence: Iterable[str]) -> list[int]:
-        """Numbers of words, whatever their case."""
+        """The numbers of words, ignoring case."""
         return [self._numbers.get(word.lower(), UNKNOWN) for word in sentence]
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
