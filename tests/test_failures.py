@@ -73,7 +73,7 @@ def test_typical_mistakes(gridlstm: Program, arguments: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("train parity --hidden 100000", r"447 GiB to train 40,003,000,002 parameters and "),
+        ("train parity --bits 10 --hidden 100000", r"447 GiB to train 40,003,000,002 parameters and "),
         ("train parity --hidden 9000000000000000", "the network is too large for any machine"),
         ("train parity --layers 10000000", "layers: expected an integer of at most 1,000"),
         ("train parity --threads 1000000", r"threads: expected an integer of at most 1,024 \(each has"),

@@ -40,6 +40,7 @@ PROGRAMS = {
     "pip": "echo skipped: nothing is installed in a test >&2",
     "ruff": ":",
     "mypy": ":",
+    "lint-imports": ":",
     # `make test` would run this test.
     "python": 'case "$*" in *pytest*) ;; *) exec {python} "$@" ;; esac',
     # One process in place of several; tests/test_torchrun.py starts them.
