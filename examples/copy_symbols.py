@@ -1,8 +1,8 @@
 """Trains a tied 2-LSTM to read a sequence of symbols and to repeat it, and shows its progress.
 
-The network reads the symbols one by one, then blanks, during which it has to output the symbols in order
-(section 4.2 of the paper, with shorter sequences). The task is solved when the network repeats 100 unseen
-sequences without an error.
+The network reads the symbols one by one, then blanks, during which it has to output the symbols in
+order (section 4.2 of the paper, with shorter sequences). The task is solved when the network repeats
+100 unseen sequences without an error.
 """
 
 import argparse

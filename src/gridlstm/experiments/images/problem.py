@@ -113,7 +113,7 @@ class ImageProblem(Problem):
         }
 
     def better(self, measures: Mapping[str, float], best: Mapping[str, float]) -> bool:
-        """Whether there are no more errors. Never with ``retrain``, which leaves no validation images."""
+        """Whether there are no more errors than before; never with ``retrain``."""
         return not self.options.retrain and (not best or measures["error"] <= best["error"])
 
     def _draw(self, first: int, count: int) -> Labelled:

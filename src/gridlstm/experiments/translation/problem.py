@@ -113,7 +113,7 @@ class TranslationProblem(Problem):
         return make_model(self.options, self.source, self.target)
 
     def loss(self, network: nn.Module, first: int, count: int) -> Tensor:
-        """Cross-entropy per word, including ends; the mean over processes is that of the whole batch."""
+        """Cross-entropy per word, with ends; its mean over processes is that of the whole batch."""
         batch = self.options.training.batch
         update, start = divmod(first, batch)
         places = self.buckets.at(update)
