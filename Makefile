@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 .PHONY: run test test-extras lint check readme clean
 
-run: $(INSTALLED)  ## train a tied 2-LSTM to memorize until it is solved, show what it does and what to try next
+run: $(INSTALLED)  ## train a tied 2-LSTM until it has solved memorization
 	$(BIN)/gridlstm train memorization --preset laptop --out runs/memorization --resume
 
 test: lint check  ## everything that CI runs
@@ -17,7 +17,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# One thread a worker: two OpenMP threads beside a busy core are slower than one.
+# One thread per worker: two OpenMP threads on a busy machine are slower than one.
 check: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --cov -q
 
