@@ -13,6 +13,7 @@ import socket
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 CLIENT = """#!{python} -S
@@ -36,17 +37,20 @@ def serve(address: str) -> None:
     """Waits for commands until it is killed."""
     from gridlstm import cli
     from gridlstm.bench.table import BENCHMARKS
-    from gridlstm.commands import evaluate, train
+    from gridlstm.commands import evaluate, sweep, train
     from gridlstm.commands.table import COMMANDS
     from gridlstm.experiments.record import import_name
     from gridlstm.experiments.translation.data import Parallel
     from gridlstm.experiments.translation.tokens import make_tokeniser
+    from gridlstm.sweeps import worker
 
     text = Parallel.tatoeba()
     Parallel.tatoeba = lambda: text  # type: ignore[method-assign]
     for code in ("zh", "en"):
         make_tokeniser(code, "jieba").split("你好")
     train.run = _smaller(train.run)
+    sweep.run = _smaller_cells(sweep.run)
+    worker.subprocess = SimpleNamespace(Popen=ForkedCell, DEVNULL=None)
     evaluate.run = _fewer(evaluate.run)
     for entry in COMMANDS.values():
         for command in entry.values() if isinstance(entry, dict) else [entry]:
@@ -99,19 +103,64 @@ def _smaller(run: Any) -> Any:
         if missing and not getattr(experiment, "text", None) and not getattr(experiment, "train", None):
             _skip(f"{missing.pop()} is not part of the package")
             return
-        batch = experiment.training.batch
-        changed: dict[str, Any] = {
-            field.name: SMALL[field.name] for field in fields(experiment) if field.name in SMALL
-        }
-        changed["training"] = replace(experiment.training, samples=batch, evaluate_every=batch)
         out = options.run.out or Path("runs") / experiment_of(experiment).run_name(experiment)
-        run(
-            replace(
-                options, experiment=replace(experiment, **changed), run=replace(options.run, out=out)
-            )
-        )
+        run(replace(options, experiment=_small(experiment), run=replace(options.run, out=out)))
 
     return train
+
+
+def _small(experiment: Any) -> Any:
+    """Options for one update of a small network."""
+    batch = experiment.training.batch
+    changed: dict[str, Any] = {
+        field.name: SMALL[field.name] for field in fields(experiment) if field.name in SMALL
+    }
+    changed["training"] = replace(experiment.training, samples=batch, evaluate_every=batch)
+    return replace(experiment, **changed)
+
+
+def _smaller_cells(run: Any) -> Any:
+    def sweep(options: Any) -> None:
+        few = replace(options.run, test_samples=TESTED)
+        run(replace(options, experiment=_small(options.experiment), run=few))
+
+    return sweep
+
+
+class ForkedCell:
+    """The process of a cell, forked instead of started: as much of ``Popen`` as a worker needs."""
+
+    returncode: int | None = None
+
+    def __init__(self, command: list[str], stdout: Any, **_: Any) -> None:
+        from gridlstm.commands import sweep_cell
+
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.dup2(stdout.fileno(), 1)
+            os.dup2(stdout.fileno(), 2)
+            code = 70
+            try:
+                sweep_cell.main(*command[3:])
+                code = 0
+            except SystemExit as stopped:
+                code = int(stopped.code or 0)
+            finally:
+                os._exit(code)
+
+    def poll(self) -> int | None:
+        return self.wait(os.WNOHANG)
+
+    def wait(self, how: int = 0) -> int | None:
+        if self.returncode is None:
+            ended, status = os.waitpid(self.pid, how)
+            if ended:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def terminate(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
 
 
 def _fewer(run: Any) -> Any:

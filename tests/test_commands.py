@@ -111,7 +111,7 @@ def test_networks_have_the_sizes_of_the_paper() -> None:
         (["train", "parity", "--preset"], "--preset"),
         (["train", "chess"], "chess"),
         (["train"], "memorization, addition, parity, characters, translation, images"),
-        ([], "train, eval, generate, score, translate, classify, plot, list, collect, bench"),
+        ([], "train, sweep, eval, generate, score, translate, classify, plot, list, collect, bench"),
         (["plot", "curve"], "^gridlstm: RUN: expected the directory of at least one run, got none$"),
         (["collect"], "^gridlstm: RUN: expected the directory of at least one run, got none$"),
         (["plot", "memories", "x", "--neurons", "0"], "neurons: expected at least 1, got 0"),

@@ -93,7 +93,7 @@ EXAMPLES = {
     "image_corners.py": r"features of each image: 2352\nevery layer has a gradient: True\n",
     "own_cell.py": r"(?:.*\n)*largest difference between the gradients of the engines: (\S+)\n",
     "two_sides.py": (
-        r"read where the target words leave: \(2, 9, 1, 32\)\n"
+        r"vectors that leave with the target words: \(2, 9, 1, 32\)\n"
         r"memory of every block: \(2, 6, 9, 1, 32\)\n"
         r"the second pair alone: largest difference (\S+)\n"
     ),

@@ -8,7 +8,7 @@ import pytest
 
 from gridlstm.commands.reproduce_options import FIGURES
 from gridlstm.experiments.record import Scale, import_name
-from gridlstm.sweeps.plan import Plan
+from gridlstm.sweeps.plan import SweepPlan
 
 CELLS = {"4": 3, "5": 8, "6": 2, "8": 2, "9": 4, "10": 9, "12": 2}
 """Runs of each figure at the smallest scale."""
@@ -38,14 +38,14 @@ def test_smoke(gridlstm: Any, tmp_path: Path, number: str) -> None:
 @pytest.mark.parametrize("number", FIGURES)
 def test_plans_are_possible(number: str, scale: Scale) -> None:
     experiment, figure = FIGURES[number]
-    plan = Plan(experiment, *figure.plans[scale])
+    plan = SweepPlan(experiment, *figure.plans[scale])
     assert plan.cells
     assert import_name(figure.draw)
 
 
 def test_figures_that_are_asked_for() -> None:
     assert list(FIGURES) == list(CELLS)
-    laptop = Plan(FIGURES["9"][0], *FIGURES["9"][1].plans["laptop"])
+    laptop = SweepPlan(FIGURES["9"][0], *FIGURES["9"][1].plans["laptop"])
     assert len(laptop.cells) >= 60
 
 

@@ -6,20 +6,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gridlstm.commands import sweep_cell
 from gridlstm.experiments.parity import PARITY
 from gridlstm.sweeps import claims as claims_module
 from gridlstm.sweeps.claims import Claim, ClaimWatch, newest_claim
 from gridlstm.sweeps.directory import SweepDir, SweepError
-from gridlstm.sweeps.plan import Plan, parse_over
+from gridlstm.sweeps.launchers import remote
+from gridlstm.sweeps.plan import SweepPlan, parse_over
 from gridlstm.sweeps.results import draw_sweep
 from gridlstm.sweeps.source import read_plan
 from gridlstm.sweeps.status import CellState, SweepWatch
+from gridlstm.sweeps.worker import Worker
 
 from .test_terminal import screen
 
@@ -30,8 +33,8 @@ LONG = ("--preset", "smoke", "--rate", "1e-9", "--samples", "12000", "--checkpoi
 Swept = tuple[Path, list[str], list[str]]
 
 
-def plan(**over: list[Any]) -> Plan:
-    return Plan(PARITY, SMOKE, [over])
+def plan(**over: list[Any]) -> SweepPlan:
+    return SweepPlan(PARITY, SMOKE, [over])
 
 
 def start(*arguments: object, **options: Any) -> "subprocess.Popen[str]":
@@ -90,7 +93,7 @@ def test_cells_are_all_combinations() -> None:
 
 
 def test_grids_are_joined() -> None:
-    joined = Plan(PARITY, SMOKE, [{"layers": [1, 2]}, {"layers": [2, 3]}, {"bits": [8]}])
+    joined = SweepPlan(PARITY, SMOKE, [{"layers": [1, 2]}, {"layers": [2, 3]}, {"bits": [8]}])
     assert list(joined.cells) == ["layers=1", "layers=2", "layers=3", "bits=8"]
 
 
@@ -110,7 +113,7 @@ def test_names_differ_where_values_do() -> None:
     from gridlstm.experiments.characters import CHARACTERS
 
     texts = ["a/b.txt", "a-b.txt", "a b.txt", "x" * 300, "x" * 301]
-    cells = Plan(CHARACTERS, CHARACTERS.presets["smoke"], [{"text": texts}]).cells
+    cells = SweepPlan(CHARACTERS, CHARACTERS.presets["smoke"], [{"text": texts}]).cells
     assert len(cells) == len(texts)
     assert all("/" not in name and len(name) < 200 for name in cells)
 
@@ -453,17 +456,100 @@ def test_cells_stop_with_their_command(tmp_path: Path, number: signal.Signals) -
     assert not (out / "sweep.json").exists()
 
 
-def test_a_cell_that_is_killed_again_and_again_has_failed(tmp_path: Path) -> None:
+# One cell, in this process
+
+
+@pytest.fixture
+def run_cell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[SweepDir, str, int], int]]:
+    """Does what the process of a cell does: its exit code."""
+    monkeypatch.setattr(Claim, "keep", lambda *_: None)  # It would end this process.
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def run(sweep: SweepDir, name: str, number: int) -> int:
+        try:
+            sweep_cell.main(str(sweep.path), name, str(number), str(os.getppid()), "cpu")
+        except SystemExit as stopped:
+            return int(stopped.code or 0)
+        return 0
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def test_a_cell_is_trained_and_tested_once(tmp_path: Path, run_cell) -> None:
+    brief = SweepPlan(PARITY, SMOKE, [{"samples": [30]}], test_samples=20)
+    sweep = SweepDir.create(tmp_path / "sweep", brief)
+    assert run_cell(sweep, "samples=30", 1) == 0
+    assert states(sweep.path) == {"samples=30": "samples"}
+    assert run_cell(sweep, "samples=30", 1) == 0, "the claim is taken"
+    (tmp_path / "sweep" / "runs" / "samples=30" / "evaluation.json").unlink()
+    assert states(sweep.path) == {"samples=30": "stopped"}
+    assert run_cell(sweep, "samples=30", 2) == 0
+    assert sessions(sweep.path) == {"samples=30": [0]}, "it is only tested again"
+    assert states(sweep.path) == {"samples=30": "samples"}
+
+
+def test_a_cell_in_use_is_left_alone(tmp_path: Path, run_cell, monkeypatch) -> None:
+    """By a process that was suspended, has lost its claim and does not know it yet."""
+    monkeypatch.setattr(sweep_cell, "PAUSE", 0.0)
     sweep = SweepDir.create(tmp_path / "sweep", plan(seed=[0]))
-    sweep.claims("seed=0").mkdir(parents=True)
-    content = {**Claim.take(tmp_path, 1, step=-1, deaths=2).holder, "process": 2**22 + 1}  # type: ignore[union-attr]
-    (sweep.claims("seed=0") / "1.json").write_text(json.dumps(content))
+    with sweep.run("seed=0").lock():
+        assert run_cell(sweep, "seed=0", 1) == 0
+    assert states(sweep.path) == {"seed=0": "waiting"}
+
+
+def test_a_cell_that_is_killed_again_and_again_has_failed(tmp_path: Path, run_cell, capfd) -> None:
+    sweep = SweepDir.create(tmp_path / "sweep", plan(seed=[0]))
     sweep.log("seed=0").write_text("its last words\n")
-    process = start(tmp_path / "sweep")
-    _, errors = process.communicate()
-    assert process.returncode == 1
-    assert "killed 3 times, or out of memory; before: its last words" in errors
-    assert sessions(sweep.path) == {}
+    dead = Claim.take(sweep.claims("seed=0"), 1, step=-1, deaths=2)
+    assert dead is not None
+    dead.path.write_text(json.dumps({**dead.holder, "process": 2**22 + 1}))
+    assert states(sweep.path) == {"seed=0": "waiting"}
+    assert run_cell(sweep, "seed=0", 2) == 1
+    assert "killed 3 times, or out of memory; before: its last words" in capfd.readouterr().err
+    assert states(sweep.path) == {"seed=0": "failed"}
+    sweep.forget_failures()
+    claim = newest_claim(sweep.claims("seed=0"))
+    assert claim is not None
+    assert claim.released
+
+
+# Workers elsewhere
+
+
+class Pool:
+    """Workers that end without having done anything."""
+
+    def __init__(self) -> None:
+        self.started: list[int] = []
+        self.stop_file = Path()
+
+    def start(self, count: int, stop_file: Path) -> None:
+        self.started.append(count)
+        self.stop_file = stop_file
+
+    def running(self) -> bool:
+        return False
+
+    def cancel(self) -> None:
+        pass
+
+
+def test_workers_that_do_nothing_are_not_started_for_ever(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(remote, "LOOK", 0.0)
+    sweep, pool = SweepDir.create(tmp_path / "sweep", plan(seed=[0, 1, 2])), Pool()
+    with pytest.raises(SweepError, match="workers ended 3 times without a cell ended"):
+        remote.supervise(pool, Worker(sweep.path), 2, lambda: False, lambda states: None)
+    assert pool.started == [2, 2, 2]
+    assert pool.stop_file.exists(), "workers that wait to run end at once"
+
+
+def test_a_remote_worker_stops_when_a_file_appears(tmp_path: Path) -> None:
+    sweep = SweepDir.create(tmp_path / "sweep", plan(seed=[0]))
+    (tmp_path / "stop").touch()
+    remote.run_remotely(Worker(sweep.path), tmp_path / "stop")
+    assert states(sweep.path) == {"seed=0": "waiting"}
 
 
 def test_cells_that_cannot_start_end_the_sweep(

@@ -10,7 +10,7 @@ from gridlstm.figures.save import save_figure
 from gridlstm.files import write_json, write_text
 from gridlstm.provenance import environment
 from gridlstm.sweeps.directory import SweepDir
-from gridlstm.sweeps.plan import Plan
+from gridlstm.sweeps.plan import SweepPlan
 from gridlstm.sweeps.run import run_sweep
 from gridlstm.sweeps.screen import SweepScreen
 
@@ -39,7 +39,7 @@ def _reproduce(number: str, options: ReproduceOptions) -> bool:
     experiment, figure = FIGURES[number]
     runs = figure.plans[options.scale]
     samples = TESTED if options.scale == "smoke" else None
-    plan = Plan(experiment, runs.options, runs.over, samples)
+    plan = SweepPlan(experiment, runs.options, runs.over, samples)
     out = options.out / options.scale / f"figure-{number}"
     sys.stdout.write(f"Figure {number}. {figure.about}: {len(plan.cells)} runs\n")
     sys.stdout.flush()

@@ -9,7 +9,7 @@ from gridlstm.experiments.registry import experiment_of
 from gridlstm.pipes import print_json
 from gridlstm.sweeps.directory import SweepDir
 from gridlstm.sweeps.options import Sweep
-from gridlstm.sweeps.plan import Plan, parse_over
+from gridlstm.sweeps.plan import SweepPlan, parse_over
 from gridlstm.sweeps.results import count_states
 from gridlstm.sweeps.run import run_sweep
 from gridlstm.sweeps.screen import SweepScreen
@@ -39,7 +39,7 @@ def run(options: Sweep[Any]) -> None:
     _tell(screen, states, folder)
 
 
-def _make_plan(options: Sweep[Any]) -> Plan:
+def _make_plan(options: Sweep[Any]) -> SweepPlan:
     experiment, asked = experiment_of(options.experiment), options.run
     if asked.preset not in experiment.presets:
         expected = ", ".join(experiment.presets)
@@ -50,7 +50,7 @@ def _make_plan(options: Sweep[Any]) -> Plan:
         raise ValueError(f"over: expected none, because {asked.source} has some")
     else:
         grids = read_plan(asked.source).over
-    return Plan(experiment, options.experiment, grids, asked.test_samples)
+    return SweepPlan(experiment, options.experiment, grids, asked.test_samples)
 
 
 def _tell(screen: SweepScreen, states: list[CellState], folder: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from gridlstm.errors import ExpectedError, one_line
 from gridlstm.experiments.registry import find_experiment, from_flat
 from gridlstm.files import make_folder, read_json, write_json
-from gridlstm.sweeps.plan import Plan
+from gridlstm.sweeps.plan import SweepPlan
 from gridlstm.training.json_checks import check_object
 from gridlstm.training.rundir import RunDir
 
@@ -37,7 +37,7 @@ class SweepDir:
         plan: that of the sweep.
     """
 
-    def __init__(self, path: Path, plan: Plan) -> None:
+    def __init__(self, path: Path, plan: SweepPlan) -> None:
         self.path = path.absolute()  # Workers may start elsewhere.
         self.plan = plan
 
@@ -55,14 +55,16 @@ class SweepDir:
                 raise ValueError(f"expected a {FORMAT!r}, got something else")
             experiment = find_experiment(described.get("experiment"))
             options = from_flat(experiment, described.get("options", {}))
-            return cls(path, Plan(experiment, options, described["over"], described["test_samples"]))
+            return cls(
+                path, SweepPlan(experiment, options, described["over"], described["test_samples"])
+            )
         except FileNotFoundError:
             raise SweepError(f"{path}: not the directory of a sweep (no {PLAN})") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise SweepError(f"{file}: {error}") from error
 
     @classmethod
-    def create(cls, path: Path, plan: Plan) -> "SweepDir":
+    def create(cls, path: Path, plan: SweepPlan) -> "SweepDir":
         """Starts a sweep, or opens it if it exists.
 
         Raises:

@@ -15,13 +15,13 @@ from gridlstm.experiments.registry import flat, from_flat
 from gridlstm.fields import check_type
 from gridlstm.training.settings import Training
 
-__all__ = ["Cell", "Plan", "parse_over"]
+__all__ = ["SweepCell", "SweepPlan", "parse_over"]
 
 LONGEST = 120
 """Characters of a cell's name. It names files, whose names are limited to 255 bytes."""
 
 
-class Cell(NamedTuple):
+class SweepCell(NamedTuple):
     """One run of a sweep.
 
     Attributes:
@@ -36,7 +36,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """What a sweep runs.
 
     Attributes:
@@ -56,7 +56,7 @@ class Plan:
     options: Any
     over: Sequence[Mapping[str, Sequence[Any]]]
     test_samples: int | None = None
-    cells: Mapping[str, Cell] = field(init=False, compare=False)
+    cells: Mapping[str, SweepCell] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.over or not all(self.over):
@@ -66,13 +66,13 @@ class Plan:
         cells = {cell.name: cell for grid in self.over for cell in self._cells_of(grid)}
         object.__setattr__(self, "cells", cells)
 
-    def _cells_of(self, grid: Mapping[str, Sequence[Any]]) -> Iterator[Cell]:
+    def _cells_of(self, grid: Mapping[str, Sequence[Any]]) -> Iterator[SweepCell]:
         base = flat(self.options)
         for values in product(*grid.values()):
             varied = dict(zip(grid, values, strict=True))
             name = _cell_name(varied)
             try:
-                yield Cell(name, varied, from_flat(self.experiment, {**base, **varied}))
+                yield SweepCell(name, varied, from_flat(self.experiment, {**base, **varied}))
             except ValueError as error:
                 raise ValueError(f"over: {name}: {error}") from None
 

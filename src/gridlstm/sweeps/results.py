@@ -8,7 +8,7 @@ from gridlstm.experiments.registry import flat
 from gridlstm.files import write_json
 from gridlstm.provenance import environment
 from gridlstm.sweeps.directory import SweepDir
-from gridlstm.sweeps.plan import Plan
+from gridlstm.sweeps.plan import SweepPlan
 from gridlstm.sweeps.status import CellState
 from gridlstm.training.rundir import RunError
 
@@ -59,7 +59,7 @@ def _described(sweep: SweepDir, state: CellState) -> dict[str, Any]:
     }
 
 
-def draw_sweep(plan: Plan, states: Sequence[CellState]) -> Any:
+def draw_sweep(plan: SweepPlan, states: Sequence[CellState]) -> Any:
     """What was measured at the end against the first option that varies.
 
     One line per combination of the other options. Points are cells; the line is the mean over seeds.
@@ -99,7 +99,7 @@ def draw_sweep(plan: Plan, states: Sequence[CellState]) -> Any:
     return figure
 
 
-def _axes_of(plan: Plan) -> tuple[str, list[str]]:
+def _axes_of(plan: SweepPlan) -> tuple[str, list[str]]:
     """The option of the horizontal axis, and those that distinguish lines."""
     varying = list(dict.fromkeys(name for grid in plan.over for name in grid))
     without_seed = [name for name in varying if name != "seed"] or varying

@@ -7,7 +7,7 @@ from pathlib import Path
 from gridlstm.experiments.record import import_name
 from gridlstm.sweeps.directory import SweepDir, SweepError
 from gridlstm.sweeps.options import Launch
-from gridlstm.sweeps.plan import Plan
+from gridlstm.sweeps.plan import SweepPlan
 from gridlstm.sweeps.results import write_results
 from gridlstm.sweeps.status import CellState, SweepWatch
 from gridlstm.sweeps.worker import Worker
@@ -21,7 +21,7 @@ NEEDED = {"slurm": "submitit", "ray": "ray"}
 
 
 def run_sweep(
-    plan: Plan,
+    plan: SweepPlan,
     folder: Path,
     how: Launch | None = None,
     look: Callable[[list[CellState]], None] = lambda states: None,

@@ -28,7 +28,8 @@ class SweepScreen:
 
     def __init__(self, measure: str) -> None:
         self._measure = measure
-        self._console = Console(file=best_effort_stdout(), highlight=False)
+        self._output = best_effort_stdout()
+        self._console = Console(file=self._output, highlight=False)
         self._live: Live | None = None
         self._shown: dict[str, dict[str, object]] = {}
 
@@ -68,7 +69,7 @@ class SweepScreen:
             }
             if self._shown.get(state.cell.name) != row:
                 self._shown[state.cell.name] = row
-                print_json(row, best_effort_stdout())
+                print_json(row, self._output)
 
     def _table(self, states: Sequence[CellState], rows: int) -> Table:
         """All cells in their order, or the most interesting ones if there are too many."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from gridlstm.experiments.registry import find_experiment, flat, from_flat
 from gridlstm.sweeps.directory import SweepDir
-from gridlstm.sweeps.plan import Plan
+from gridlstm.sweeps.plan import SweepPlan
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -19,7 +19,7 @@ __all__ = ["read_plan"]
 KEYS = ("experiment", "preset", "options", "over", "test_samples")
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> SweepPlan:
     """The plan of a sweep's directory, or of a TOML file.
 
     Raises:
@@ -36,7 +36,7 @@ def read_plan(path: Path) -> Plan:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _make_plan(described: Mapping[str, Any]) -> Plan:
+def _make_plan(described: Mapping[str, Any]) -> SweepPlan:
     unknown = [name for name in described if name not in KEYS]
     if unknown:
         raise ValueError(f"expected {', '.join(KEYS)}; got {', '.join(unknown)}")
@@ -52,4 +52,4 @@ def _make_plan(described: Mapping[str, Any]) -> Plan:
         raise ValueError(f"over: expected a table of lists of values, got {over!r}")
     base = {**flat(experiment.presets[preset]), **{k.replace("-", "_"): v for k, v in changed.items()}}
     over = [{name.replace("-", "_"): values for name, values in grid.items()} for grid in grids]
-    return Plan(experiment, from_flat(experiment, base), over, described.get("test_samples"))
+    return SweepPlan(experiment, from_flat(experiment, base), over, described.get("test_samples"))

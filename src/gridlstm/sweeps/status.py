@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from gridlstm.sweeps.claims import ClaimWatch, newest_claim
 from gridlstm.sweeps.directory import SweepDir
-from gridlstm.sweeps.plan import Cell
+from gridlstm.sweeps.plan import SweepCell
 from gridlstm.training.rundir import RunDir, RunError
 
 __all__ = ["ENDED", "OVER", "CellState", "SweepWatch", "has_ended"]
@@ -30,7 +30,7 @@ class CellState(NamedTuple):
         next_claim: the number of the claim to take; ``None`` if there is nothing to do.
     """
 
-    cell: Cell
+    cell: SweepCell
     state: str
     samples: int = 0
     seconds: float = 0.0
@@ -66,10 +66,10 @@ class SweepWatch:
         """All cells as they are now."""
         return [self._ended.get(name) or self._state(cell) for name, cell in self._cells()]
 
-    def _cells(self) -> list[tuple[str, Cell]]:
+    def _cells(self) -> list[tuple[str, SweepCell]]:
         return list(self.sweep.plan.cells.items())
 
-    def _state(self, cell: Cell) -> CellState:
+    def _state(self, cell: SweepCell) -> CellState:
         run, measure = self.sweep.run(cell.name), self.sweep.plan.experiment.measure.name
         failure = self.sweep.failure(cell.name)
         if failure is not None:
@@ -88,7 +88,7 @@ class SweepWatch:
         name = "stopped" if row or run.checkpoints.exists() else "waiting"
         return _with_progress(CellState(cell, name, next_claim=number), row, measure)
 
-    def _end(self, cell: Cell, run: RunDir, measure: str) -> CellState | None:
+    def _end(self, cell: SweepCell, run: RunDir, measure: str) -> CellState | None:
         """How a cell ended, once it has been tested."""
         try:
             evaluation = run.read_result("evaluation.json")

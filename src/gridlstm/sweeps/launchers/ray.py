@@ -7,7 +7,9 @@ one for each sweep, which is nowhere but in the environment of its processes.
 
 import os
 import secrets
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,9 +47,10 @@ def launch(
         ray.init(address or "local", log_to_driver=False, logging_level="error", **own)
     except (RuntimeError, ValueError, ConnectionError) as error:
         raise SweepError(f"Ray does not start: {error}", code=1) from error
+    gpus = 1 if worker.device == "cuda" else 0
     try:
-        gpus = 1 if worker.device == "cuda" else 0
-        supervise(_Tasks(ray, worker, gpus), worker, how.worker_count, stop, look)
+        with redirect_stdout(sys.stderr):  # Ray prints there when a worker dies.
+            supervise(_Tasks(ray, worker, gpus), worker, how.worker_count, stop, look)
     finally:
         ray.shutdown()
 
