@@ -31,7 +31,7 @@ FIGURES = {
     "curve": {"samples, thousands", "accuracy", "run"},
     "depth": {"accuracy of 99%", "accuracy of 80%", "accuracy of 50%", "layers", "tied grid"},
     "solutions": {"signs start", "layers", "tied grid", "input bits k (hollow: not solved)"},
-    "memories": {"memory of counting neurons, input 00111111", "neuron", "layer"},
+    "memories": {"memory of counting neurons, input 01111111", "neuron", "layer"},
 }
 """What is written in each kind of figure of a run called ``run``, beside numbers."""
 
