@@ -469,7 +469,7 @@ def test_words_are_shown_in_a_font_that_has_them(
     assert {*map(ord, "Ⓐb(hiend)")} <= get_font(font).get_charmap().keys()
     assert not caplog.text
     assert labels("\U0010fffda") == (["U+10FFFDa", "hi", "(end)"], {usual})
-    assert caplog.text.count("no font here has all characters") == 1
+    assert caplog.text.count("no installed font has all characters") == 1
 
 
 def test_a_stopped_run_goes_on_bit_for_bit(gridlstm, tmp_path: Path, trained: Path) -> None:
