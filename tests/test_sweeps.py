@@ -445,8 +445,12 @@ def test_cells_stop_with_their_command(tmp_path: Path, number: signal.Signals) -
     command = start("parity", *endless, "--over", "seed=0", "--out", out)
     wait_for(lambda: any(out.glob("runs/*/metrics.jsonl")))
     command.send_signal(number)
-    command.communicate()
-    assert command.returncode == (-number if number == signal.SIGKILL else 128 + number)
+    _, errors = command.communicate()
+    if number == signal.SIGKILL:
+        assert command.returncode == -number
+    else:
+        assert command.returncode == 128 + number
+        assert errors == f"Continue it with: gridlstm sweep {out}\n"
     wait_for(lambda: not cell_processes(out))
     claim = newest_claim(out / "claims" / "seed=0")
     assert claim is not None

@@ -1,5 +1,6 @@
 """The command ``gridlstm sweep``. No PyTorch here: each cell has a process of its own."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,12 @@ def run(options: Sweep[Any]) -> None:
     if asked.status:
         screen.show(SweepWatch(SweepDir.open(folder)).look())
         return
-    with screen:
-        states = run_sweep(plan, folder, asked, screen.update)
+    try:
+        with screen:
+            states = run_sweep(plan, folder, asked, screen.update)
+    except SystemExit:  # Stopped by a signal.
+        sys.stderr.write(f"Continue it with: gridlstm sweep {one_line(shlex.quote(str(folder)))}\n")
+        raise
     _tell(screen, states, folder)
 
 

@@ -23,7 +23,7 @@ class Launch:
     launcher: Literal["local", "slurm", "ray"] = "local"
     """Where workers run: on this machine, as jobs of SLURM, or on a Ray cluster."""
     slurm: tuple[str, ...] = ()
-    """slurm: parameters of its jobs, as partition=long timeout_min=600."""
+    """slurm: parameters of its jobs, as submitit calls them: slurm_partition=long timeout_min=600."""
     retry_failed: bool = False
     """Try cells that failed again."""
     device: Literal["cpu", "cuda"] = "cpu"

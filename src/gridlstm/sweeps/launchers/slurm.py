@@ -36,11 +36,9 @@ def launch(
         "name": f"gridlstm-{worker.folder.name}",
         "cpus_per_task": 1,
         "timeout_min": TIMEOUT,
+        **({"gpus_per_node": 1} if worker.device == "cuda" else {}),
         **{name: int(value) if value.isdecimal() else value for name, value in words.items()},
     }
-    # Names of SLURM's own have a prefix in submitit.
-    known = executor._valid_parameters()
-    parameters = {n if n in known or "_" in n else f"slurm_{n}": v for n, v in parameters.items()}
     try:
         executor.update_parameters(**parameters)
     except (NameError, TypeError, ValueError, AssertionError) as error:
