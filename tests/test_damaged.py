@@ -62,13 +62,13 @@ def damage(content: bytes, draw: random.Random) -> bytes:
     for _ in range(draw.choice([1, 1, 2, 8])):
         place = draw.randrange(min(len(changed), draw.choice([16, 64, 10**6])) + 1)
         length = draw.choice([1, 1, 4, 40])
-        given = draw.choice([draw.randbytes(length), b"\0" * length, b"\xff" * length])
+        new = draw.choice([draw.randbytes(length), b"\0" * length, b"\xff" * length])
         how = draw.choice(["change", "change", "leave out", "put in", "end"])
         if how == "end":
             del changed[place:]
         else:
             changed[place : place + (0 if how == "put in" else length)] = (
-                b"" if how == "leave out" else given
+                b"" if how == "leave out" else new
             )
     return bytes(changed)
 

@@ -32,14 +32,14 @@ def number(digits: np.ndarray) -> int:
 
 
 def test_numbers_are_uniform_and_independent() -> None:
-    found = draw(3, np.arange(20_000), 6, 2, 9)
-    counts = np.stack([np.bincount(column, minlength=9)[2:] for column in found.T])
-    assert found.min() == 2
-    assert found.max() == 8
+    drawn = draw(3, np.arange(20_000), 6, 2, 9)
+    counts = np.stack([np.bincount(column, minlength=9)[2:] for column in drawn.T])
+    assert drawn.min() == 2
+    assert drawn.max() == 8
     np.testing.assert_allclose(counts / 20_000, 1 / 7, atol=0.012)
-    correlation = np.corrcoef(np.concatenate([found, draw(4, np.arange(20_000), 6, 2, 9)], 1).T)
+    correlation = np.corrcoef(np.concatenate([drawn, draw(4, np.arange(20_000), 6, 2, 9)], 1).T)
     assert np.abs(correlation - np.eye(12)).max() < 0.03
-    following = np.corrcoef(found[:-1, 0], found[1:, 0])[0, 1]
+    following = np.corrcoef(drawn[:-1, 0], drawn[1:, 0])[0, 1]
     assert abs(following) < 0.03
 
 
@@ -122,9 +122,9 @@ def test_a_task_too_small_to_hold_anything_out_says_so() -> None:
 )
 def test_notation(task: Task, inputs: str, targets: str) -> None:
     numbers = [int(symbol) for symbol in inputs.split() if symbol != "-"]
-    found = task.encode(np.array([numbers]))
-    assert " ".join(task.show(symbol) for symbol in found.inputs[0]) == inputs
-    assert " ".join(task.show(symbol) for symbol in found.targets[0]) == targets
+    samples = task.encode(np.array([numbers]))
+    assert " ".join(task.show(symbol) for symbol in samples.inputs[0]) == inputs
+    assert " ".join(task.show(symbol) for symbol in samples.targets[0]) == targets
 
 
 def test_numbers_that_grow() -> None:

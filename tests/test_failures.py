@@ -46,10 +46,19 @@ def make_run(path: Path, name: str = "memorization", **changed: Any) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
+        ("", "expected a command: one of train, eval, generate, score, translate, classify, plot, .*"),
         ("trian", r"expected a command: one of train, .*; got 'trian'; did you mean train\?"),
         ("--layers 3", "expected a command: one of train, .*; got '--layers'"),
         ("train memorisation", r"expected an experiment after train: .*; did you mean memorization\?"),
         ("train --layers 3 parity", "expected an experiment after train: .*; got '--layers'"),
+        (
+            "train chess",
+            "expected an experiment after train: one of memorization, addition, parity, characters, "
+            "translation, images; got 'chess'",
+        ),
+        ("train", "expected an experiment after train: one of memorization, addition, .*"),
+        ("train parity --preset huge", "--preset: .* smoke, small, laptop, paper; got 'huge'"),
+        ("train parity --network cnn", "--network: expected one of tied-grid, .*; got 'cnn'"),
         ("train parity --layrs 3", r"unknown option --layrs; did you mean --layers\?"),
         ("train parity extra", "unexpected argument extra"),
         ("train parity --layers 1e3", "--layers: expected an integer, got '1e3'"),
@@ -61,6 +70,7 @@ def make_run(path: Path, name: str = "memorization", **changed: Any) -> Path:
         ("score x", "FILE: expected any file, got none"),
         ("plot curv x", r"expected a kind after plot: .*; got 'curv'; did you mean curve\?"),
         ("plot depth x --thresholds y", "--thresholds: expected a number, got 'y'"),
+        ("bench engine --thread 2", r"unknown option --thread; did you mean --threads\?"),
         ("bench compare x", "NEW: expected the new result file, got none"),
     ],
 )
@@ -73,7 +83,7 @@ def test_typical_mistakes(gridlstm: Program, arguments: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("train parity --hidden 100000", r"447 GiB to train 40,003,000,002 parameters and "),
+        ("train parity --hidden 100000", r"447 GiB to train 40,021,000,002 parameters and "),
         ("train parity --hidden 9000000000000000", "the network is too large for any machine"),
         ("train parity --layers 10000000", "layers: expected an integer of at most 1,000"),
         ("train parity --threads 1000000", r"threads: expected an integer of at most 1,024 \(each has"),
@@ -84,7 +94,7 @@ def test_typical_mistakes(gridlstm: Program, arguments: str, line: str) -> None:
         (f"generate --length {10**30}", "length: expected at most 9,007,199,254,740,992"),
     ],
 )
-def test_what_is_too_large_is_refused_before_it_is_begun(
+def test_what_needs_too_much_memory_is_refused_at_once(
     gridlstm: Program, arguments: str, line: str
 ) -> None:
     code, output, errors = gridlstm(*arguments.split())
@@ -137,7 +147,7 @@ def test_files_of_a_config_are_a_list_of_strings() -> None:
         ({"vocabulary": 10**8}, r"model.safetensors: .*: expected F32 \[32, 100000001\], got F32 "),
     ],
 )
-def test_a_run_does_not_take_memory_by_what_it_says(
+def test_sizes_in_a_config_take_no_memory_before_they_are_checked(
     gridlstm: Program, tmp_path: Path, changed: dict[str, int], line: str
 ) -> None:
     run = make_run(tmp_path / "run", **changed)
@@ -192,8 +202,8 @@ def test_weights_of_another_network_are_refused(
     assert re.search(f"model.safetensors: .*{line}", errors), errors
 
 
-class OwnError(Exception):
-    """Nobody expects it."""
+class UnexpectedError(Exception):
+    """One that the program does not know."""
 
 
 @pytest.mark.parametrize(
@@ -204,10 +214,18 @@ class OwnError(Exception):
         (
             RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes"),
             1,
-            "not enough memory .*9 bytes.*",
+            r"not enough memory \(DefaultCPUAllocator: .*9 bytes\)",
         ),
-        (torch.OutOfMemoryError("CUDA out of memory."), 1, "not enough memory .*"),
-        (RecursionError("maximum recursion depth exceeded"), 2, ".*nested too deeply"),
+        (
+            torch.OutOfMemoryError("CUDA out of memory."),
+            1,
+            r"not enough memory \(CUDA out of memory\.\)",
+        ),
+        (
+            RecursionError("maximum recursion depth exceeded"),
+            2,
+            "a file or an argument is nested too deeply",
+        ),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), 2, ".*invalid start byte"),
         (OverflowError("int too large"), 2, "int too large"),
         (PermissionError(errno.EACCES, "Permission denied", "x"), 2, ".*Permission denied: 'x'"),
@@ -222,23 +240,24 @@ def test_expected_failures_take_one_line(
         raise error
 
     monkeypatch.setattr(overview, "list_all", fail)
-    assert (found := gridlstm("list"))[:2] == (code, "")
-    assert re.fullmatch(f"gridlstm list: {line}\n", found[2]), found[2]
+    exit_code, output, errors = gridlstm("list")
+    assert (exit_code, output) == (code, "")
+    assert re.fullmatch(f"gridlstm list: {line}\n", errors), errors
     monkeypatch.setenv("GRIDLSTM_DEBUG", "1")
     assert "Traceback" in gridlstm("list")[2]
 
 
-def test_a_fault_of_the_program_is_shown_whole(
+def test_an_unexpected_error_is_shown_with_its_traceback(
     gridlstm: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(options: object) -> None:
-        raise OwnError("odd\x1b[31m")
+        raise UnexpectedError("odd\x1b[31m")
 
     monkeypatch.setattr(overview, "list_all", fail)
     code, _, errors = gridlstm("list")
     assert code == 1
     assert errors.startswith("Traceback")
-    assert r"OwnError: odd\x1b[31m" in errors
+    assert r"UnexpectedError: odd\x1b[31m" in errors
     assert errors.endswith(
         "gridlstm list: this is a fault of gridlstm; please report it with the lines above\n"
     )
@@ -250,27 +269,45 @@ def test_an_odd_compiler_and_prompt(tmp_path: Path) -> None:
     command = [*COMMAND, "generate", "--length", "3", "--prompt", b"KING\xff"]
     done = subprocess.run(command, env=odd, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(b"KING\xff")
-    assert b"Traceback" not in done.stderr
+    assert re.fullmatch(rb"KING\xff[\s\S]{3}\n", done.stdout)
+    left_out, slower = done.stderr.decode().splitlines()
+    assert left_out.endswith("left out 1 bytes of the prompt, unknown to the network")
+    assert slower.startswith(
+        "gridlstm: no compiled kernel, the slower PyTorch path is used (CC: expected"
+    )
+
+
+RESULTS = Path(__file__).parent.parent / "results"
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--version"], ["list"], ["--help"], ["train", "parity", "--help"]]
+    ("arguments", "shown"),
+    [
+        ("--version", f"^gridlstm {re.escape(package.__version__)}\n$"),
+        ("list", r"^memorization: .*\n  smoke +2 symbols, tied-grid, 2 layers of 16, at most "),
+        ("--help", "translate .*classify .*bench "),
+        ("train parity --help", r"--layers .*\(default: 12\)"),
+        ("bench engine --help", "--threads .*--patience "),
+        (
+            "bench compare RESULTS/bench-growth.json RESULTS/bench-growth.json",
+            "Milliseconds per training step.*time 64, keep .* 1.00 ",
+        ),
+    ],
 )
-def test_what_needs_no_pytorch_does_not_wait_for_it(arguments: list[str]) -> None:
+def test_what_needs_no_pytorch_does_not_wait_for_it(arguments: str, shown: str) -> None:
     heavy = "{'torch', 'numpy', 'matplotlib'}"
     check = f"finally: assert not {heavy} & set(sys.modules), sys.modules"
     code = "\n".join(["import sys; from gridlstm.cli import main", "try: main()", check])
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
-    )
-    assert (f"gridlstm {package.__version__}\n" == done.stdout) == (arguments == ["--version"])
+    words = arguments.replace("RESULTS", str(RESULTS)).split()
+    line = [sys.executable, "-W", "error", "-c", code, *words]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert re.search(shown, done.stdout, re.DOTALL), done.stdout
 
 
 @pytest.mark.parametrize(
     "arguments", [["--version"], ["list"], ["--help"], ["train", "parity", "--help"]]
 )
-def test_a_reader_that_has_gone_is_no_failure(arguments: list[str]) -> None:
+def test_a_closed_pipe_is_not_a_failure(arguments: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run([*COMMAND, *arguments], stdout=writing, stderr=subprocess.PIPE, check=False)
@@ -287,12 +324,12 @@ def test_output_that_cannot_be_written(arguments: list[str]) -> None:
     assert re.fullmatch(rb"gridlstm( list)?: .*No space left on device\n", done.stderr)
 
 
-def test_no_output_at_all(tmp_path: Path) -> None:
-    """A command whose standard streams are closed still does its work."""
+def test_a_command_without_standard_streams_does_its_work(tmp_path: Path) -> None:
     collect = ["collect", make_run(tmp_path / "run"), "--out", tmp_path / "runs.json"]
     line = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND, *map(str, collect)]
     assert subprocess.run(line, check=False).returncode == 0
-    assert "memorization" in (tmp_path / "runs.json").read_text()
+    (kept,) = json.loads((tmp_path / "runs.json").read_text())["runs"]
+    assert (kept["run"], kept["experiment"]) == ("run", "memorization")
 
 
 NAME = "é[bold]\x1b[31m" + "abcdefghij" * 8

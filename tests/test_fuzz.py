@@ -1,4 +1,4 @@
-"""Damaged, hostile and foreign files of runs: every command ends with a line and a code, and no more.
+"""Damaged, hostile and foreign files of runs: every command ends with one line and an exit code.
 
 ``GRIDLSTM_FUZZ`` is how many cases to run, ``GRIDLSTM_FUZZ_SEED`` where their numbers begin.
 """
@@ -166,7 +166,7 @@ def sign(checkpoint: Path) -> None:
 
 
 def damage(rng: random.Random, run: Path, other: Path) -> str:
-    """Changes one file of a run, and tells what was done."""
+    """Changes one file of a run. Returns what was done."""
     (checkpoint,) = (run / "checkpoints").iterdir()
     name = rng.choice(NAMES)
     inside = name in ("state.json", "tensors.safetensors")
@@ -180,7 +180,7 @@ def damage(rng: random.Random, run: Path, other: Path) -> str:
         rng.choice([lambda: None, path.mkdir, lambda: path.symlink_to(path.name)])()
         return f"{name} gone"
     if kind < 0.1:
-        files = [found for found in other.rglob("*") if found.is_file()]
+        files = [file for file in other.rglob("*") if file.is_file()]
         path.write_bytes(rng.choice(files).read_bytes())
         return f"{name} swapped"
     if kind < 0.35:
@@ -219,7 +219,7 @@ def peak() -> int:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:matplotlib")
-def test_no_file_of_a_run_gets_past_the_door(
+def test_no_file_of_a_run_breaks_a_command(
     gridlstm: Callable[..., tuple[int, str, str]], runs: dict[str, Path], tmp_path: Path
 ) -> None:
     def too_long(number: int, frame: object) -> None:
@@ -247,14 +247,13 @@ def test_no_file_of_a_run_gets_past_the_door(
         shutil.rmtree(run)
         codes[code] = codes.get(code, 0) + 1
         lines = errors.splitlines()
-        told = code == 0 or (bool(lines) and lines[-1].startswith("gridlstm"))
-        if code not in (0, 1, 2) or not told or "Traceback" in errors or "\x1b" in output + errors:
+        explained = code == 0 or (bool(lines) and lines[-1].startswith("gridlstm"))
+        if code not in (0, 1, 2) or not explained or "Traceback" in errors or "\x1b" in output + errors:
             failed.append(f"case {number}, {kind}, {done}: {words}: {code} {errors[-1500:]}")
         if peak() > allowed:
             failed.append(f"case {number}, {kind}, {done}: {words}: memory")
             allowed = peak() + MEMORY
     signal.signal(signal.SIGALRM, before)
     assert not failed, "\n\n".join([f"{len(failed)} of {CASES}, {codes}", *failed[:20]])
-    assert min(codes[0], codes[2]) > CASES / 20, (
-        codes
-    )  # The cases are neither all harmless nor all hopeless.
+    # The cases are neither all harmless nor all hopeless.
+    assert min(codes[0], codes[2]) > CASES / 20, codes

@@ -1,11 +1,10 @@
-"""The experiment on images: what is learnt from and measured, and the commands as a user runs them."""
+"""The experiment on images: what it trains on and measures, and the commands as a user runs them."""
 
 import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import matplotlib.image
 import numpy as np
 import pytest
 import torch
@@ -16,6 +15,7 @@ from torch.nn import functional as F
 from gridlstm.commands.options import RunOptions, Train
 from gridlstm.commands.train import run as train
 from gridlstm.experiments.images.activations import most_varied
+from gridlstm.experiments.images.data import Digits, draw_images
 from gridlstm.experiments.images.digits import draw_confusion, draw_mistakes
 from gridlstm.experiments.images.mistakes import count_confusions
 from gridlstm.experiments.images.options import PRESETS, ImageOptions
@@ -24,6 +24,8 @@ from gridlstm.experiments.record import EvalOptions
 from gridlstm.experiments.registry import EXPERIMENTS, flat, from_flat
 from gridlstm.models.image_grid import ImageGridLSTM
 from gridlstm.training.settings import Training
+
+from .figure_text import figure_text
 
 SMOKE = PRESETS["smoke"]
 NETWORKS = {
@@ -106,20 +108,35 @@ def test_images_are_cropped_and_divided() -> None:
 def test_the_loss_is_that_of_the_samples_by_number() -> None:
     problem = ImageProblem(SMOKE, None)
     network = problem.network()
-    images, labels = problem._draw(1490, 20)  # Beyond the end of the first epoch.
+    # Beyond the end of the first epoch.
+    images, labels = draw_images(Digits.sample().train, SMOKE.training.seed, 1490, 20, SMOKE.shift)
     expected = F.cross_entropy(network(as_input(images, SMOKE)), torch.from_numpy(labels))
     torch.testing.assert_close(problem.loss(network, 1490, 20), expected)
     halves = [problem.loss(network, 1490, 10).item(), problem.loss(network, 1500, 10).item()]
     assert expected.item() == pytest.approx(sum(halves) / 2, rel=1e-5)
 
 
+class Recorder(torch.nn.Module):
+    """Notes the images that it reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = torch.nn.Parameter(torch.zeros(10))
+        self.read: list[bytes] = []
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        self.read += [image.numpy().tobytes() for image in images]
+        return self.bias.expand(len(images), 10)
+
+
 def test_retraining_takes_the_validation_images_too() -> None:
-    first, again = (ImageProblem(replace(SMOKE, retrain=retrain), None) for retrain in (False, True))
-    assert len(first._draw(0, 1500).labels) == 1500
-    for problem, images in ((first, 1500), (again, 1800)):
-        seen = problem._draw(0, 2 * images)
-        counts = np.bincount(seen.labels)
-        assert counts.tolist() == [2 * images // 10] * 10  # Every image twice.
+    options = [replace(SMOKE, shift=0, retrain=retrain) for retrain in (False, True)]
+    first, again = (ImageProblem(chosen, None) for chosen in options)
+    for problem, part in ((first, first.digits.train), (again, first.digits.retrain)):
+        recorder = Recorder()
+        problem.loss(recorder, 0, 2 * len(part.images))
+        every = [image.numpy().tobytes() for image in as_input(part.images, SMOKE)]
+        assert sorted(recorder.read) == sorted(2 * every)  # Every image twice.
     assert first.better({"error": 0.1}, {})
     assert first.better({"error": 0.1}, {"error": 0.1})
     assert not first.better({"error": 0.2}, {"error": 0.1})
@@ -146,21 +163,22 @@ def test_errors_are_counted() -> None:
     test, valid = problem.digits.test, problem.digits.valid
     oracle = Oracle(as_input(test.images, SMOKE), test.labels, 7)
     sums = test.images.reshape(500, -1).sum(1, dtype=np.int64)
-    double = sum(int((sums[7:] == own).sum()) for own in sums[:7])
-    assert double == 0, "the oracle tells images apart"
-    found = problem.test(oracle, None, EvalOptions())
+    same_sum = sum(int((sums[7:] == wrong_sum).sum()) for wrong_sum in sums[:7])
+    assert same_sum == 0, "the oracle tells the first seven apart from the others"
+    measured = problem.test(oracle, None, EvalOptions())
     answers = _answers(oracle, test.images)
     wrong = [k for k in range(500) if answers[k] != test.labels[k]]
-    assert (found["samples"], found["wrong"], found["error"]) == (500, len(wrong), len(wrong) / 500)
+    assert measured["samples"] == 500
+    assert (measured["wrong"], measured["error"]) == (len(wrong), len(wrong) / 500)
     assert len(wrong) >= 7
-    assert [row["image"] for row in found["mistakes"]] == wrong  # All of them equally sure.
-    for row in found["mistakes"]:
-        own = row["image"]
-        assert (row["digit"], row["class"]) == (test.labels[own], answers[own])
+    assert [row["image"] for row in measured["mistakes"]] == wrong  # All of them equally sure.
+    for row in measured["mistakes"]:
+        place = row["image"]
+        assert (row["digit"], row["class"]) == (test.labels[place], answers[place])
         assert row["probability"] == pytest.approx(np.exp(5) / (np.exp(5) + 9), abs=1e-5)
     counts = np.zeros((10, 10), int)
     np.add.at(counts, (test.labels, answers), 1)
-    assert found["confusion"] == counts.tolist()
+    assert measured["confusion"] == counts.tolist()
     few = problem.test(oracle, 7, EvalOptions())
     assert (few["samples"], few["wrong"], few["error"], len(few["mistakes"])) == (7, 7, 1.0, 7)
     exact = Oracle(as_input(valid.images, SMOKE), valid.labels, 0)
@@ -174,10 +192,10 @@ def _answers(oracle: Oracle, images: np.ndarray) -> list[int]:
 
 
 def test_confusions_are_counted() -> None:
-    labels, found = np.array([3, 3, 3, 7, 0]), np.array([3, 5, 5, 7, 0])
-    counts = count_confusions(labels, found, 10)
+    labels, classes = np.array([3, 3, 3, 7, 0]), np.array([3, 5, 5, 7, 0])
+    counts = count_confusions(labels, classes, 10)
     assert (counts[3, 5], counts[3, 3], counts[7, 7], counts.sum()) == (2, 1, 1, 5)
-    figure = draw_confusion(labels, found, 10)
+    figure = draw_confusion(labels, classes, 10)
     assert figure.axes[0].get_title() == "2 of 5 wrong, 40.00%"
     assert {(t.get_position(), t.get_text()) for t in figure.axes[0].texts} == {
         ((3, 3), "1"), ((5, 3), "2"), ((7, 7), "1"), ((0, 0), "1"),
@@ -207,7 +225,7 @@ def test_the_neurons_that_vary_most() -> None:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that has learnt a little."""
+    """A run with a network that is better than chance."""
     path = tmp_path_factory.mktemp("images") / "run"
     train(Train(SMOKE, RunOptions(out=path)))
     return path
@@ -228,20 +246,27 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
     assert summary["best"]["error"] == min(row["error"] for row in rows) < 0.6
     assert list(json.loads((trained / "config.json").read_text())["data"]) == ["images"]
     code, output, _ = gridlstm("eval", trained)
-    found = json.loads(output)
-    assert (code, found["samples"]) == (0, 500)
-    assert found["error"] == found["wrong"] / 500
+    evaluation = json.loads(output)
+    assert (code, evaluation["samples"]) == (0, 500)
+    wrong = evaluation["wrong"]
+    assert evaluation["error"] == wrong / 500
     written = json.loads((trained / "evaluation.json").read_text())
-    assert {name: written[name] for name in found} == found
-    assert np.array(written["confusion"]).trace() == 500 - found["wrong"]
-    assert len(written["mistakes"]) == min(found["wrong"], 200)
-    assert abs(found["error"] - summary["best"]["error"]) < 0.2
-    for kind in ("curve", "confusion", "mistakes", "activations"):
-        code, output, _ = gridlstm("plot", kind, trained, "--out", tmp_path / kind)
-        assert code == 0
-        pixels = matplotlib.image.imread(tmp_path / f"{kind}.png")
-        assert float(np.std(pixels)) > 0.01
-    assert "error 0." in gridlstm("list", "--folder", trained.parent)[1]
+    assert {name: written[name] for name in evaluation} == evaluation
+    assert np.array(written["confusion"]).trace() == 500 - wrong
+    assert len(written["mistakes"]) == min(wrong, 200)
+    assert abs(evaluation["error"] - summary["best"]["error"]) < 0.2
+    first = written["mistakes"][0]
+    as_title = f"{first['digit']} as {first['class']}, {first['probability']:.0%}"
+    for kind, text in {
+        "curve": {"samples, thousands", "error on validation images", "images", "run"},
+        "confusion": {"taken for", "digit", f"{wrong} of 500 wrong, {wrong / 500:.2%}"},
+        "mistakes": {as_title},
+        "activations": {"layer 1 ↘", "mean |hidden|", "mean |memory|"},
+    }.items():
+        assert gridlstm("plot", kind, trained, "--out", tmp_path / kind)[0] == 0
+        assert text <= {*figure_text(tmp_path / kind)}
+    shown = gridlstm("list", "--folder", trained.parent)[1]
+    assert f"error {rows[-1]['error']:.4f}" in shown
     assert gridlstm("collect", trained, "--out", tmp_path / "kept.json")[0] == 0
     kept = json.loads((tmp_path / "kept.json").read_text())["runs"][0]
     assert kept["evaluation"]["confusion"] == written["confusion"]
@@ -251,25 +276,28 @@ def test_classify(gridlstm, tmp_path: Path, trained: Path) -> None:
     pictures = [picture(tmp_path, number) for number in range(30)]
     code, output, errors = gridlstm("classify", trained, *(path for path, _ in pictures))
     assert (code, errors) == (0, "")
-    found = [json.loads(line) for line in output.splitlines()]
-    assert [row["image"] for row in found] == [str(path) for path, _ in pictures]
-    assert all(0.1 <= row["probability"] <= 1 for row in found)
-    right = sum(row["class"] == label for row, (_, label) in zip(found, pictures, strict=True))
+    answers = [json.loads(line) for line in output.splitlines()]
+    assert [row["image"] for row in answers] == [str(path) for path, _ in pictures]
+    assert all(0.1 <= row["probability"] <= 1 for row in answers)
+    right = sum(row["class"] == label for row, (_, label) in zip(answers, pictures, strict=True))
     assert right >= 15  # Of ten classes, by a network that has seen them for two seconds.
 
 
 def test_activations_of_any_image(gridlstm, tmp_path: Path, trained: Path) -> None:
     plot = ("plot", "activations", trained, "--out", tmp_path / "a")
-    made = []
-    for given in (3, 4, picture(tmp_path, 3)[0]):
-        assert gridlstm(*plot, "--input", given)[0] == 0
-        made.append((tmp_path / "a.svg").read_bytes())
-    assert made[0] != made[1]
-    for given, message in (
+    path, _ = picture(tmp_path, 3)
+    drawn = set()
+    for chosen in (3, 4, path):
+        assert gridlstm(*plot, "--input", chosen)[0] == 0
+        drawn.add((tmp_path / "a.svg").read_bytes())
+    assert len(drawn) == 3
+    answer = json.loads(gridlstm("classify", trained, path)[1])["class"]
+    assert f"taken for {answer}" in figure_text(tmp_path / "a")
+    for chosen, message in (
         (500, "--input: expected a number below 500 or a picture, got 500"),
         (tmp_path / "none.png", "none.png: file not found"),
     ):
-        code, _, errors = gridlstm(*plot, "--input", given)
+        code, _, errors = gridlstm(*plot, "--input", chosen)
         assert (code, message in errors) == (2, True)
 
 
@@ -325,7 +353,7 @@ def test_one_line_says_what_is_wrong(gridlstm, tmp_path: Path, trained: Path) ->
             (*smoke, "--network", "renet", "--patch", 2, "--forget-bias", 1),
             "forget_bias: expected None for renet, which has no forget gates, got 1.0",
         ),
-        ((*smoke, "--network", "cnn"), "'cnn'"),
+        ((*smoke, "--network", "cnn"), "--network: expected one of untied-grid, tied-grid, "),
         ((*smoke, "--dataset", "mnist", "--data", tmp_path / "none"), "data: expected a folder"),
     ):
         code, output, errors = gridlstm(*arguments)
@@ -333,13 +361,13 @@ def test_one_line_says_what_is_wrong(gridlstm, tmp_path: Path, trained: Path) ->
         assert line in errors
 
 
-def test_digits_are_told_out_of_the_box(gridlstm, tmp_path: Path) -> None:
-    """By the network in the package: no run, no data set. Test images, which it has not learnt from."""
-    drawn = [picture(tmp_path, number) for number in range(20)]
-    code, output, _ = gridlstm("classify", *(path for path, _ in drawn))
+def test_the_network_that_comes_with_the_package_recognises_digits(gridlstm, tmp_path: Path) -> None:
+    """Without a run or a data set. It has not been trained on these test images."""
+    pictures = [picture(tmp_path, number) for number in range(20)]
+    code, output, _ = gridlstm("classify", *(path for path, _ in pictures))
     assert code == 0
-    told = [json.loads(line) for line in output.splitlines()]
-    right = [row["class"] == label for row, (_, label) in zip(told, drawn, strict=True)]
+    answers = [json.loads(line) for line in output.splitlines()]
+    right = [row["class"] == label for row, (_, label) in zip(answers, pictures, strict=True)]
     assert sum(right) >= 19
 
 
@@ -379,6 +407,8 @@ def test_pictures_need_no_data_set(
     assert gridlstm("classify", run, path)[1] == gridlstm("classify", trained, path)[1] != ""
     plot = ("plot", "activations", run, "--out", tmp_path / "a", "--input")
     assert gridlstm(*plot, path)[0] == 0
+    answer = json.loads(gridlstm("classify", run, path)[1])["class"]
+    assert f"taken for {answer}" in figure_text(tmp_path / "a")
     code, _, errors = gridlstm(*plot, 0)
     assert (code, "train-images-idx3-ubyte: not found" in errors) == (2, True)
 
@@ -387,9 +417,12 @@ def test_show(gridlstm) -> None:
     code, output, _ = gridlstm("train", "images", "--show", 2)
     lines = output.split("\n")[:-1]
     assert (code, len(lines)) == (0, 2 * 29)
-    labels = ImageProblem(PRESETS["small"], None)._draw(0, 2).labels
+    small = PRESETS["small"]
+    images, labels = draw_images(Digits.sample().train, small.training.seed, 0, 2, small.shift)
     assert [lines[0], lines[29]] == [str(label) for label in labels]
-    assert any("@" in line for line in lines[1:29])
+    for image, shown in zip(images, (lines[1:29], lines[30:]), strict=True):
+        letters = [[" .:-=+*#%@".index(letter) for letter in line] for line in shown]
+        np.testing.assert_array_equal(letters, image.astype(int) * 10 // 256)
 
 
 def test_a_stopped_run_goes_on_bit_for_bit(gridlstm, tmp_path: Path) -> None:
@@ -403,23 +436,27 @@ def test_a_stopped_run_goes_on_bit_for_bit(gridlstm, tmp_path: Path) -> None:
         for path in (whole, parts)
     )
     assert a == b
-    assert load_file(parts / "model.safetensors")
+    models = [load_file(path / "model.safetensors") for path in (whole, parts)]
+    assert all(torch.equal(weight, models[1][name]) for name, weight in models[0].items())
 
 
 def test_bfloat16_and_retraining(gridlstm, tmp_path: Path) -> None:
-    options = (
-        "--preset",
-        "smoke",
-        "--samples",
-        200,
-        "--bfloat16",
-        "--retrain",
-        "--network",
-        "tied-grid",
-    )
-    assert gridlstm("train", "images", *options, "--out", tmp_path / "run")[0] == 0
-    assert not (tmp_path / "run" / "best.safetensors").exists()
-    assert gridlstm("eval", tmp_path / "run", "--samples", 50)[0] == 0
+    """With nothing to choose by, the model is the last network; in bfloat16, the loss is rounded."""
+    options = ("train", "images", "--preset", "smoke", "--samples", 200, "--network", "tied-grid")
+    losses = []
+    for name, precision in (("exact", "--no-bfloat16"), ("rounded", "--bfloat16")):
+        code, output, _ = gridlstm(*options, "--retrain", precision, "--out", tmp_path / name)
+        *_, row, end = map(json.loads, output.splitlines())
+        assert (code, end["end"]["best"]) == (0, {})
+        losses.append(row["loss"])
+    assert losses[0] != losses[1] == pytest.approx(losses[0], rel=0.02)
+    run = tmp_path / "rounded"
+    (checkpoint,) = (run / "checkpoints").iterdir()
+    last = load_file(checkpoint / "tensors.safetensors")
+    for name, weight in load_file(run / "model.safetensors").items():
+        assert torch.equal(weight, last[f"network.{name}"])
+    evaluation = json.loads(gridlstm("eval", run, "--samples", 50)[1])
+    assert (evaluation["samples"], evaluation["error"]) == (50, evaluation["wrong"] / 50)
 
 
 def test_options_survive_the_run_directory() -> None:

@@ -1,4 +1,4 @@
-"""Networks on images: the appendix in NumPy, PyTorch's own modules, and what comes in at the door."""
+"""Networks on images: against the appendix in NumPy and PyTorch's own modules; their arguments."""
 
 import copy
 import json
@@ -57,7 +57,7 @@ def appendix(net: ImageGridLSTM, image: Array) -> tuple[list[Array], Array]:
             patch = image[:, r * p : (r + 1) * p, c * p : (c + 1) * p].reshape(-1)
             projected = linear(net.projection.linear, patch)
             along_depth[r, c] = (projected[:d], projected[d:])
-    found = []
+    maps = []
     for k, grid in enumerate(net.stack.layers):
         down, right = STARTS[k % 4]
         weights = [
@@ -79,9 +79,9 @@ def appendix(net: ImageGridLSTM, image: Array) -> tuple[list[Array], Array]:
             ]
             for r in range(rows)
         ]
-        found.append(np.array(layer))
-    active = np.maximum(linear(net.relu, found[-1].reshape(-1)), 0)
-    return found, linear(net.scores, active)
+        maps.append(np.array(layer))
+    active = np.maximum(linear(net.relu, maps[-1].reshape(-1)), 0)
+    return maps, linear(net.scores, active)
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -100,8 +100,8 @@ def test_equals_the_appendix(depth: str, tied: bool) -> None:
     for b in range(2):
         layers, expected = appendix(net, images[b].numpy())
         np.testing.assert_allclose(scores[b].detach(), expected, rtol=1e-9, atol=1e-11)
-        for layer, found in zip(layers, maps, strict=True):
-            vectors = found.hidden if found.memory is None else torch.cat(found, -1)
+        for layer, state in zip(layers, maps, strict=True):
+            vectors = state.hidden if state.memory is None else torch.cat(state, -1)
             np.testing.assert_allclose(vectors[b].detach(), layer, rtol=1e-9, atol=1e-11)
     assert (maps[0].memory is None) == (depth == "relu")
 
@@ -143,8 +143,8 @@ def test_the_multidimensional_layers_are_one_stack() -> None:
     stack = MultidimensionalLSTM(
         12, 6, 2, num_layers=2, directions=CORNERS[:2], dtype=torch.float64, forget_bias=0.0
     )
-    for own, layer in zip(stack.layers, net.sweeps, strict=True):
-        own.load_state_dict(layer.layers[0].state_dict())
+    for layer, sweep in zip(stack.layers, net.sweeps, strict=True):
+        layer.load_state_dict(sweep.layers[0].state_dict())
     images = some_images()
     patches = images.view(2, 3, 4, 2, 6, 2).permute(0, 2, 4, 1, 3, 5).reshape(2, 4, 6, 12)
     torch.testing.assert_close(net.features(images), stack(patches).hidden)
@@ -203,7 +203,7 @@ def test_the_convolutional_network_is_a_sequence_of_torch() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_one_interface(family: type[ImageNetwork]) -> None:
+def test_all_families_have_one_interface(family: type[ImageNetwork]) -> None:
     net, images = make(family), some_images(3)
     features = net.features(images)
     rows, columns = 8 // net.scale, 12 // net.scale
@@ -215,7 +215,9 @@ def test_one_interface(family: type[ImageNetwork]) -> None:
     torch.testing.assert_close(net(images[1:2]), scores[1:2])
     maps = net.layers(images)
     assert len(maps) == 2
-    assert all(isinstance(found, State) for found in maps)
+    assert all(isinstance(state, State) for state in maps)
+    last = maps[-1].hidden
+    torch.testing.assert_close(features[..., : last.shape[-1]], last)
     # A backbone reads images of any size that the patches divide, the classifier only its own.
     larger = torch.rand(1, 3, 16, 20, dtype=torch.float64)
     assert net.features(larger).shape[1:3] == (16 // net.scale, 20 // net.scale)
@@ -244,7 +246,7 @@ def test_a_backbone_has_no_classifier(family: type[ImageNetwork]) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_classifier_is_modest_unless_asked_for(family: type[ImageNetwork]) -> None:
+def test_the_default_classifier_has_128_units(family: type[ImageNetwork]) -> None:
     assert family(28).relu.out_features == 128
 
 
@@ -262,8 +264,8 @@ def test_the_network_that_comes_with_the_package_loads() -> None:
     lost = backbone.load_state_dict(load_file(place / "model.safetensors"), strict=False)
     assert not lost.missing_keys
     assert {key.split(".")[0] for key in lost.unexpected_keys} == {"relu", "scores"}
-    given = as_input(images[:5], experiment)
-    torch.testing.assert_close(backbone(given), network.features(given))
+    some = as_input(images[:5], experiment)
+    torch.testing.assert_close(backbone(some), network.features(some))
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -344,7 +346,6 @@ def test_images_are_checked(family: type[ImageNetwork]) -> None:
 
 
 def test_repr_shows_what_the_parts_do_not() -> None:
-    assert "(8, 12)" not in repr(make(ImageGridLSTM))
     assert repr(make(ImageGridLSTM, tied=True)).startswith(
         "ImageGridLSTM(\n  8 × 12, patch_size=2, tied=True\n"
     )

@@ -45,7 +45,10 @@ PUBLIC = [
 
 def test_public_names() -> None:
     assert sorted(gridlstm.__all__) == PUBLIC
-    assert all(hasattr(gridlstm, name) for name in PUBLIC)
+    for name in PUBLIC:
+        assert getattr(gridlstm, name).__name__ == name
+    with pytest.raises(AttributeError, match="GridLSMT"):
+        gridlstm.GridLSMT  # type: ignore[attr-defined] # noqa: B018
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:

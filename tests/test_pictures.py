@@ -187,9 +187,9 @@ def test_thin_strokes_of_a_large_picture_are_kept(tmp_path: Path, mode: str) -> 
     picture = Image.new("L", (2000, 2000), 255)
     ImageDraw.Draw(picture).ellipse((400, 300, 1500, 1700), outline=0, width=3)
     picture.convert(mode).save(tmp_path / "scan.png")
-    found = read_picture(tmp_path / "scan.png")
-    assert max(found.shape) == 200
-    strokes = found[30:171, 40:151] < 0.95
+    scan = read_picture(tmp_path / "scan.png")
+    assert max(scan.shape) == 200
+    strokes = scan[30:171, 40:151] < 0.95
     assert strokes.any(0).all()
     assert strokes.any(1).all()
 
@@ -223,7 +223,7 @@ def bomb(side: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
 
 
-def test_files_that_are_no_pictures(tmp_path: Path) -> None:
+def test_files_that_are_not_pictures(tmp_path: Path) -> None:
     packed = io.BytesIO()
     Image.fromarray(DIGITS[0]).save(packed, "PNG")
     whole = packed.getvalue()
@@ -291,9 +291,9 @@ def test_shades_of_any_range(white: float, tmp_path: Path) -> None:
     shades = ((1 - enlarged(DIGITS[3])) * white).astype(np.float32)
     shades[shades == shades.min()] = np.nan  # Counts as black.
     Image.fromarray(shades).save(tmp_path / "float.tiff")
-    found = read_picture(tmp_path / "float.tiff")
-    assert 0.9 < found.max() <= 1.1
-    assert alike(to_digit(found), DIGITS[3]) > 0.85
+    brightness = read_picture(tmp_path / "float.tiff")
+    assert 0.9 < brightness.max() <= 1.1
+    assert alike(to_digit(brightness), DIGITS[3]) > 0.85
 
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "TIFF", "WEBP"])

@@ -1,4 +1,4 @@
-"""What a user sees of a run on a terminal: the progress bar, what was learnt, and what to try next."""
+"""What a user sees of a run on a terminal: the progress bar, the outcome, and what to try next."""
 
 import fcntl
 import io
@@ -16,6 +16,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from gridlstm.experiments.characters.data import Corpus
+from gridlstm.experiments.trained import open_run
+from gridlstm.experiments.translation.text_translator import load_translator
 from gridlstm.training.progress import ProgressLine
 from gridlstm.training.settings import Training
 
@@ -95,8 +98,8 @@ def test_the_time_left_is_that_of_what_ends_the_run(
     line = rendered(bar, columns)
     assert "\n" not in line
     assert len(line) <= columns
-    found = re.search(r"(max )?[\d:]+ left", line)
-    assert (found and found[0]) == left
+    shown = re.search(r"(max )?[\d:]+ left", line)
+    assert (shown and shown[0]) == left
     total = "" if goal else f"/{Training(**limits).samples:,}"  # type: ignore[arg-type]
     assert line.index(f"  {done:,}{total}") >= 5  # Room for the bar.
     assert ("━" in line) == (left != "9:57:00 left")
@@ -159,8 +162,20 @@ def test_translating_to_a_terminal(tmp_path: Path) -> None:
     command = shlex.join([*MODULE, "translate", "--beam", "2"])
     code, lines = screen(["sh", "-c", f"{command} < in"], 80, tmp_path)
     assert code == 0
-    assert len([line for line in lines if line]) == 2
-    assert re.fullmatch(r"1 sentence, \S+ s each", lines[1])
+    translator = load_translator(open_run(None, "translation"))
+    ((_, translation),) = translator.translate([translator.source.encode("他不喜欢吃鱼。")], 2)
+    shown, pace, *rest = lines
+    assert shown == translation
+    assert re.fullmatch(r"1 sentence, [\d.]+ s each", pace)
+    assert not any(rest)
+
+
+NEXT = {
+    "characters": r"[\s\S]{500}\n",
+    "translation": r".+\n",
+    "images": r".*/a run/mistakes\.png\n.*/a run/mistakes\.svg\n",
+}
+"""What the last of the commands to try next writes; after the others, a text like Shakespeare's."""
 
 
 @pytest.mark.parametrize(
@@ -169,7 +184,7 @@ def test_translating_to_a_terminal(tmp_path: Path) -> None:
         ("memorization", r"  input  +- +\d+ +\d+ +-\n  output +[\d-]+ +[\d-]+\n"),
         ("addition", r"  input   - \d - \d -\n  output  [\d-]( [\d-])?\n"),
         ("parity", r"  input   [01]( [01]){7}\n  output  [01]\n"),
-        ("characters", r"  \S.*\n"),
+        ("characters", re.escape(Corpus.shakespeare().test[:20].tobytes().decode().splitlines()[0])),
         ("translation", r"  zh  她现在忙，没有办法跟您说话。\n  en  \w.*\n"),
         ("images", r"@.*\n(.*\n)+  taken for \d \([\d.]+%\); it is 0\n"),
     ],
@@ -190,6 +205,14 @@ def test_training_ends_with_what_the_network_does_and_what_to_try(
     commands = [shlex.split(line, comments=True) for line in further.splitlines()]
     assert [command[:2] for command in commands[:2]] == [["gridlstm", "eval"], ["gridlstm", "plot"]]
     assert len(commands) == 3
+    outputs = []
     for _, *arguments in commands:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("你好。\n".encode())))
-        assert gridlstm(*arguments)[0] == 0
+        few = ("--samples", 20) if arguments[0] == "eval" else ()  # All test data would take long.
+        code, output, _ = gridlstm(*arguments, *few)
+        assert code == 0
+        outputs.append(output)
+    evaluated, drawn, tried = outputs
+    assert json.loads(evaluated)["run"] == "a run"
+    assert drawn == f"{out / 'curve'}.png\n{out / 'curve'}.svg\n"
+    assert re.fullmatch(NEXT.get(experiment, r"ROMEO:[\s\S]{200,}\n"), tried), tried

@@ -68,16 +68,16 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize("by", ["argument", "environment"])
 def test_found_in_the_folder(packing, below, by, tmp_path: Path, monkeypatch) -> None:
     (tmp_path / below).mkdir(exist_ok=True)
-    given = tmp_path / below / f"boxers{packing}"
-    given.write_bytes(pack(packing))
+    file = tmp_path / below / f"boxers{packing}"
+    file.write_bytes(pack(packing))
     if by == "environment":
         monkeypatch.setenv("GRIDLSTM_DATA", str(tmp_path))
     path = find(SOURCE, tmp_path if by == "argument" else None)
     assert path.read_bytes() == PLAIN
-    assert path == (cache_folder() / "data" / "boxers" / "boxers" if packing else given)
+    assert path == (cache_folder() / "data" / "boxers" / "boxers" if packing else file)
     assert kept() == ([path] if packing else [])
     if packing:  # Once: from now on the packed file is not read again.
-        given.write_bytes(b"")
+        file.write_bytes(b"")
         assert find(SOURCE, tmp_path) == find(SOURCE) == path
 
 
@@ -414,29 +414,29 @@ def test_a_text_that_changes_during_training(content: bytes, tmp_path: Path) -> 
     assert corpus.sha256() == SOURCE.sha256
     sizes = {"streams": 2, "chunk": 5, "sequence": 50}
     for update in range(200):
-        for found, want in zip(
+        for chunk, expected_chunk in zip(
             draw_chunks(corpus.train, 0, update, **sizes),
             draw_chunks(expected[: corpus.ends[0]], 0, update, **sizes),
             strict=True,
         ):
-            np.testing.assert_array_equal(found, want)
+            np.testing.assert_array_equal(chunk, expected_chunk)
 
 
 def test_a_text_that_shrinks_while_it_is_read(tmp_path: Path, monkeypatch) -> None:
     path = tmp_path / "text"
     path.write_bytes(PLAIN)
-    usual = np.fromfile
+    read = np.fromfile
 
-    def shrinking(*given: object) -> np.ndarray:
+    def shrinking(*arguments: object) -> np.ndarray:
         os.truncate(path, 100)
-        return usual(*given)
+        return read(*arguments)
 
     monkeypatch.setattr(np, "fromfile", shrinking)
     with pytest.raises(DataError, match=r"text: truncated: expected 7400 bytes, got 100$"):
         Corpus.from_file(path)
 
 
-def test_training_text_is_read_where_it_is(tmp_path: Path) -> None:
+def test_chunks_are_bytes_of_the_text_in_their_order(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(PLAIN)
     corpus = Corpus.from_file(path)

@@ -84,8 +84,8 @@ def test_a_killed_process_is_replaced(tmp_path: Path) -> None:
 
 def _child(parent: int) -> int:
     """The second worker of the launcher."""
-    found = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    return int(found[-1])
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return int(children[-1])
 
 
 def test_two_processes_share_the_streams_of_a_text(tmp_path: Path) -> None:

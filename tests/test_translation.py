@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from matplotlib.font_manager import FontEntry, FontProperties, findfont, fontManager, get_font
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
@@ -18,7 +19,7 @@ from gridlstm import AttentionTranslator, Reencoder
 from gridlstm.data.locate import DataError
 from gridlstm.experiments.registry import EXPERIMENTS, flat, from_flat
 from gridlstm.experiments.trained import open_run, options_of
-from gridlstm.experiments.translation import TRANSLATION, alignment
+from gridlstm.experiments.translation import TRANSLATION
 from gridlstm.experiments.translation import commands as command
 from gridlstm.experiments.translation import problem as translation
 from gridlstm.experiments.translation.alignment import draw_alignment, draw_sentences
@@ -36,6 +37,8 @@ from gridlstm.experiments.translation.text_translator import (
 from gridlstm.experiments.translation.vocabulary import BEGIN, END, MARKS, UNKNOWN
 from gridlstm.training.rundir import RunDir
 from gridlstm.training.settings import Training
+
+from .figure_text import figure_text
 
 TABLE = "".join(
     f"{a} {b} .\t{c} {d} .\n"
@@ -80,8 +83,8 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def translate(gridlstm, monkeypatch: pytest.MonkeyPatch):
     """Runs ``gridlstm translate`` on some bytes: exit code, output, errors."""
 
-    def run(given: bytes, *arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+    def run(lines: bytes, *arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
         return gridlstm("translate", *arguments)
 
     return run
@@ -107,8 +110,9 @@ def test_loss_and_perplexity_are_those_of_the_words(tmp_path: Path) -> None:
         nats += F.cross_entropy(scores, torch.tensor([*target, END]), reduction="sum").item()
         words += len(target) + 1
     assert problem.loss(network, 4, 4).item() == pytest.approx(nats / words, rel=1e-5)
-    found = measure(network, [problem.pairs[place] for place in places])
-    assert found == {"perplexity": pytest.approx(np.exp(nats / words)), "sentences": 4, "words": words}
+    assert measure(network, [problem.pairs[place] for place in places]) == {
+        "perplexity": pytest.approx(np.exp(nats / words)), "sentences": 4, "words": words
+    }  # fmt: skip
 
 
 def test_long_sentences_are_measured_few_at_a_time() -> None:
@@ -121,8 +125,7 @@ def test_long_sentences_are_measured_few_at_a_time() -> None:
             return torch.zeros(*target.shape, self.target_words)
 
     pairs = [([4] * size, [4] * size) for size in (300, 3, 200, 200, 2, 120, 120, 120, 120, 120)]
-    found = measure(Counting(6, 6, 2), pairs)
-    assert found["perplexity"] == pytest.approx(6)
+    assert measure(Counting(6, 6, 2), pairs)["perplexity"] == pytest.approx(6)
     assert sorted(areas)[-1] == 300 * 301  # Alone: it cannot be made smaller.
     assert all(area <= translation.BLOCKS for area in sorted(areas)[:-1])
     areas.clear()
@@ -143,11 +146,11 @@ def test_a_small_language_is_learnt(tmp_path: Path, network: str) -> None:
         optimizer.step()
     model.eval()
     assert problem.evaluate(model, 1)["perplexity"] < 1.3
-    found = problem.test(model, None, TranslationEval())["translations"]
-    assert found[0] == {
+    translations = problem.test(model, None, TranslationEval())["translations"]
+    assert translations[0] == {
         "source": "der Hund .", "translation": "The dog.", "references": ("the dog .",)
     }  # fmt: skip
-    for sample in found:
+    for sample in translations:
         assert sample["translation"].lower() == sample["references"][0].replace(" .", ".")
 
 
@@ -163,9 +166,9 @@ def test_several_references_and_long_sentences(tmp_path: Path) -> None:
 
 
 def test_bleu() -> None:
-    found = bleu(["A b c d e"], [["a b c d f"]])
-    assert found.score == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
-    assert found.signature.startswith("nrefs:1|case:lc|eff:no|tok:13a")
+    one = bleu(["A b c d e"], [["a b c d f"]])
+    assert one.score == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+    assert one.signature.startswith("nrefs:1|case:lc|eff:no|tok:13a")
     several = bleu(["a b c d e", "x y z u v"], [["a b c d f", "a b c d e"], ["x y z u v"]])
     assert several.score == pytest.approx(100)
     assert several.signature.startswith("nrefs:var")
@@ -182,38 +185,57 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None:
 
     code, output, _ = gridlstm("eval", trained, "--samples", 6)
     assert code == 0
-    found = json.loads(output)
-    assert (found["sentences"], found["beam"]) == (6, 3)
-    assert found["signature 1"].startswith("nrefs:1|case:lc")
-    assert found["signature all"].startswith("nrefs:var|case:lc")
-    assert 0 <= found["bleu 1"] <= found["bleu all"] <= 100
-    kept = json.loads((trained / "evaluation.json").read_text())
-    assert len(kept["translations"]) == 6
-    assert kept["translations"][0]["source"] == Parallel.tatoeba().test[0].source
+    evaluation = json.loads(output)
+    assert (evaluation["sentences"], evaluation["beam"]) == (6, 3)
+    tested = Parallel.tatoeba().test[:6]
+    written = json.loads((trained / "evaluation.json").read_text())["translations"]
+    assert [sample["source"] for sample in written] == [pair.source for pair in tested]
+    translations = [sample["translation"] for sample in written]
+    for references, name in (
+        ([p.references[:1] for p in tested], "1"),
+        ([p.references for p in tested], "all"),
+    ):
+        score, signature = bleu(translations, references)
+        assert evaluation[f"bleu {name}"] == pytest.approx(score)
+        assert evaluation[f"signature {name}"] == signature
 
     code, output, _ = gridlstm("eval", trained, "--samples", 6, "--ensemble", other, "--beam", 2)
     both = json.loads(output)
     assert (code, both["beam"]) == (0, 2)
     members = [load_translator(RunDir(path)) for path in (trained, other)]
     problem = TranslationProblem(EXPERIMENTS["translation"].presets["smoke"], None)  # type: ignore[arg-type]
-    pairs = problem._encoded(problem.text.test[:6])
+    pairs = [(problem.source.encode(p.source), problem.target.encode(p.references[0])) for p in tested]
     assert both["perplexity"] == pytest.approx(
         measure(make_ensemble(members), pairs)["perplexity"], rel=1e-4
     )
-    assert found["perplexity"] == pytest.approx(measure(members[0], pairs)["perplexity"], rel=1e-4)
+    assert evaluation["perplexity"] == pytest.approx(measure(members[0], pairs)["perplexity"], rel=1e-4)
     assert json.loads((trained / "ensemble.json").read_text())["ensemble"] == ["other"]
 
     assert gridlstm("plot", "curve", trained, "--out", tmp_path / "curve")[0] == 0
-    assert "perplexity" in (tmp_path / "curve.svg").read_text() or (tmp_path / "curve.png").exists()
-    assert "perplexity" in gridlstm("list", "--folder", trained.parent)[1]
+    assert {"perplexity", "translation", "run"} <= {*figure_text(tmp_path / "curve")}
+    last = f"perplexity {rows[-1]['perplexity']:.4f}"
+    assert last in gridlstm("list", "--folder", trained.parent)[1]
     assert gridlstm("collect", trained, "--out", tmp_path / "kept.json")[0] == 0
+    (kept,) = json.loads((tmp_path / "kept.json").read_text())["runs"]
+    assert kept["evaluation"]["bleu 1"] == evaluation["bleu 1"]
+    assert kept["ensemble"]["perplexity"] == both["perplexity"]
 
 
 def test_show(gridlstm) -> None:
     code, output, _ = gridlstm("train", "translation", "--preset", "smoke", "--show", 20)
     lines = output.splitlines()
     assert (code, len(lines)) == (0, 40)
-    assert [line.split()[0] for line in lines[:2]] == ["zh", "en"]
+    problem = TranslationProblem(EXPERIMENTS["translation"].presets["smoke"], None)  # type: ignore[arg-type]
+    known = {
+        tuple(
+            f"{language.code}  {' '.join(language.vocabulary.decode(words))}"
+            for language, words in zip((problem.source, problem.target), pair, strict=True)
+        )
+        for pair in problem.pairs
+    }
+    shown = {*zip(lines[::2], lines[1::2], strict=True)}
+    assert shown <= known
+    assert len(shown) > 15  # They are different pairs.
 
 
 def test_a_run_is_enough_to_translate(
@@ -246,9 +268,9 @@ def test_a_translator_comes_with_the_package(gridlstm, translate) -> None:
     assert (code, output.count("\n")) == (0, 3)
     assert output.startswith("I want to drink")
     evaluation = json.loads((run.path / "evaluation.json").read_text())
-    written = [found["translation"] for found in evaluation["translations"]]
-    given = "\n".join(found["source"] for found in evaluation["translations"])
-    again = translate(given.encode())[1].splitlines()
+    written = [sample["translation"] for sample in evaluation["translations"]]
+    sources = "\n".join(sample["source"] for sample in evaluation["translations"])
+    again = translate(sources.encode())[1].splitlines()
     # Rounding differs from machine to machine, and may decide between two candidates.
     assert sum(a == b for a, b in zip(written, again, strict=True)) >= 18
     assert "the network that comes with the package" in " ".join(
@@ -269,10 +291,10 @@ def test_a_smaller_vocabulary(tmp_path: Path) -> None:
 
 def test_chunks_stay_in_order(translate, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = [pair.source for pair in Parallel.tatoeba().valid[:7]]
-    given = "\n".join(sources).encode()
-    whole = translate(given, trained, "--beam", 2)[1]
+    lines = "\n".join(sources).encode()
+    whole = translate(lines, trained, "--beam", 2)[1]
     monkeypatch.setattr(command, "LINES_AT_ONCE", 2)
-    assert translate(given, trained, "--beam", 2)[1] == whole
+    assert translate(lines, trained, "--beam", 2)[1] == whole
     assert len(whole.splitlines()) == 7
 
 
@@ -296,8 +318,8 @@ def test_on_a_terminal_each_line_is_answered_until_it_is_interrupted(
 
     monkeypatch.setattr(sys, "stdin", Terminal(lines))
     monkeypatch.setattr(TextTranslator, "translate", answer)
-    told = "Type sentences (zh to en), one per line; Ctrl-D ends.\ngridlstm translate: interrupted\n"
-    assert gridlstm("translate", trained) == (130, "Hello.\n\n", told)
+    errors = "Type sentences (zh to en), one per line; Ctrl-D ends.\ngridlstm translate: interrupted\n"
+    assert gridlstm("translate", trained) == (130, "Hello.\n\n", errors)
 
 
 def test_a_closed_input_is_refused(gridlstm, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,12 +344,18 @@ def test_translating_stops_with_its_reader(tmp_path: Path, trained: Path) -> Non
 
 
 def test_an_ensemble_translates(translate, trained: Path, other: Path) -> None:
-    code, output, _ = translate("你好。\n".encode(), trained, other, "--beam", 2, "--threads", 1)
-    assert (code, output.count("\n")) == (0, 1)
+    ensemble = make_ensemble([load_translator(RunDir(path)) for path in (trained, other)])
+    sentences = [pair.source for pair in Parallel.tatoeba().valid[:4]]
+    expected = dict(ensemble.translate([ensemble.source.encode(s) for s in sentences], 2))
+    lines = "\n".join(sentences).encode()
+    code, output, _ = translate(lines, trained, other, "--beam", 2, "--threads", 1)
+    assert code == 0
+    assert output.splitlines() == [expected[place] for place in range(4)]
+    assert output != translate(lines, trained, "--beam", 2)[1]
 
 
 @pytest.mark.parametrize(
-    ("given", "line"),
+    ("third", "line"),
     [
         ("好" * 11, "line 3: expected at most 10 words, got 11; --longest allows more"),
         ("好" * 400_000, "line 3: expected at most 1,048,576 bytes, got more"),
@@ -335,13 +363,13 @@ def test_an_ensemble_translates(translate, trained: Path, other: Path) -> None:
     ],
 )
 def test_a_line_is_refused_by_its_number(
-    translate, trained: Path, given: str | bytes, line: str
+    translate, trained: Path, third: str | bytes, line: str
 ) -> None:
-    given = given if isinstance(given, bytes) else given.encode()
     before = "你好。\n\n".encode()
-    code, output, errors = translate(before + given + b"\nok\n", trained, "--longest", 10, "--beam", 1)
+    lines = before + (third if isinstance(third, bytes) else third.encode()) + b"\nok\n"
+    code, output, errors = translate(lines, trained, "--longest", 10, "--beam", 1)
     assert (code, errors) == (2, f"gridlstm translate: {line}\n")
-    assert output.count("\n") == 2  # Those before it.
+    assert output == translate(before, trained, "--beam", 1)[1]
 
 
 def test_runs_that_cannot_translate(gridlstm, translate, tmp_path: Path, trained: Path) -> None:
@@ -357,7 +385,9 @@ def test_runs_that_cannot_translate(gridlstm, translate, tmp_path: Path, trained
     (tmp_path / "new" / "config.json").write_text((trained / "config.json").read_text())
     assert "expected a trained network, got no checkpoint yet" in translate(b"", tmp_path / "new")[2]
     (tmp_path / "new" / "model.safetensors").write_bytes(b"\x80\x04pickle")
-    assert "model.safetensors" in translate(b"", tmp_path / "new")[2]
+    code, _, errors = translate(b"", tmp_path / "new")
+    assert (code, errors.count("\n")) == (2, 1)
+    assert errors.startswith(f"gridlstm translate: {tmp_path / 'new' / 'model.safetensors'}: ")
 
 
 def test_languages_that_differ_make_no_ensemble(tmp_path: Path) -> None:
@@ -385,9 +415,16 @@ def test_alignment(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert gridlstm(*plot, "--source", "你好，汤姆。", "--target", "Hello, Tom.")[0] == 0
-    assert (tmp_path / "a.png").stat().st_size > 3000
-    assert gridlstm(*plot, "--source", "你好。")[0] == 0  # With its own translation.
+    words = ["Hello", ",", "Tom", ".", "(end)"]
+    assert {*words, "layer 1", "layer 2"} <= {*figure_text(tmp_path / "a")}
+    # Without --target, with its own translation.
+    translator = load_translator(RunDir(trained))
+    ((_, translation),) = translator.translate([translator.source.encode("你好。")])
+    assert gridlstm(*plot, "--source", "你好。")[0] == 0
+    words = [*translator.target.tokeniser.split(translation), "(end)"]
+    assert {*words} <= {*figure_text(tmp_path / "a")}
     assert gridlstm("plot", "alignment", other, "--source", "你好。", "--target", "Hi.")[0] == 0
+    assert {"Hi", ".", "(end)", "attention"} <= {*figure_text(other / "alignment")}
     for wrong in ([], ["--source", " "]):
         code, _, errors = gridlstm(*plot, *wrong)
         assert (code, "--source: expected a sentence, got" in errors) == (2, True)
@@ -414,26 +451,31 @@ def test_a_picture_says_what_it_shows(
 def test_words_are_shown_in_a_font_that_has_them(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def labels() -> list[str]:
-        figure = draw_alignment(np.ones((2, 2, 1), np.float32), ["1", "2"], ["你a"], ["hi", "(end)"])
-        shown = figure.axes[0]
-        return [t.get_text() for t in [*shown.get_xticklabels(), *shown.get_yticklabels()]]
+    """Circled letters are not in the usual font, but in another one that comes with Matplotlib."""
 
-    monkeypatch.setattr(alignment, "_font", lambda wanted: None)
-    assert labels() == ["U+4F60a", "hi", "(end)"]
+    def labels(word: str) -> tuple[list[str], set[str]]:
+        """The labels of an alignment and the files of their fonts."""
+        figure = draw_alignment(np.ones((1, 2, 1), np.float32), ["1"], [word], ["hi", "(end)"])
+        shown = [*figure.axes[0].get_xticklabels(), *figure.axes[0].get_yticklabels()]
+        return [t.get_text() for t in shown], {str(t.get_fontproperties().get_file()) for t in shown}
+
+    usual = str(findfont(FontProperties()))
+    removed = FontEntry(fname="/nowhere.ttf", name="removed")
+    monkeypatch.setattr(fontManager, "ttflist", [removed, *fontManager.ttflist])
+    assert labels("abc") == (["abc", "hi", "(end)"], {usual})
+    shown, (font,) = labels("Ⓐb")
+    assert shown == ["Ⓐb", "hi", "(end)"]
+    assert font != usual
+    assert {*map(ord, "Ⓐb(hiend)")} <= get_font(font).get_charmap().keys()
+    assert not caplog.text
+    assert labels("\U0010fffda") == (["U+10FFFDa", "hi", "(end)"], {usual})
     assert caplog.text.count("no font here has all characters") == 1
-    usual = alignment.findfont(alignment.FontProperties())
-    monkeypatch.setattr(alignment, "_font", lambda wanted: usual)
-    assert labels() == ["你a", "hi", "(end)"]
-    monkeypatch.undo()
-    assert alignment._font(frozenset(map(ord, "abc"))) == usual
-    assert alignment._font(frozenset({0x10FFFD})) is None
-    assert alignment._characters("/nowhere.ttf") == set()
 
 
-def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, trained: Path) -> None:
-    for samples in ("112", "640"):
-        train(tmp_path / "parts", "--samples", samples, "--resume", "--dropout", "0.0")
+def test_a_stopped_run_goes_on_bit_for_bit(gridlstm, tmp_path: Path, trained: Path) -> None:
+    resume = ("train", "translation", "--preset", "smoke", "--out", tmp_path / "parts", "--resume")
+    for samples in (112, 640):
+        assert gridlstm(*resume, "--samples", samples, "--dropout", 0.0)[0] == 0
     a, b = (
         load_file(run / "checkpoints/step-40/tensors.safetensors")
         for run in (trained, tmp_path / "parts")
