@@ -400,9 +400,10 @@ def test_names_of_runs_on_a_terminal(
     "module",
     ["gridlstm.commands.door", "tyro", "numpy", "torch._C", "torch.nn", "gridlstm.experiments.trained"],
 )
-def test_an_interruption_is_one_line_from_the_beginning(module: str) -> None:
+def test_an_interruption_is_one_line_from_the_beginning(tmp_path: Path, module: str) -> None:
     """As soon as a module has been imported, the process is interrupted."""
-    traced = [sys.executable, "-X", "importtime", "-m", "gridlstm", "eval", str(SHIPPED)]
+    run = shutil.copytree(SHIPPED, tmp_path / "run")  # If it is not interrupted, it writes there.
+    traced = [sys.executable, "-X", "importtime", "-m", "gridlstm", "eval", str(run)]
     process = subprocess.Popen(traced, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     rest: list[str] = []
