@@ -370,9 +370,9 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
-    subprocess.run([*COMMAND, *options, "--samples", "300"], check=True, capture_output=True)
+    subprocess.run([*COMMAND, *options, "--samples", "60"], check=True, capture_output=True)
     before = {path: path.read_bytes() for path in (run / "checkpoints").rglob("*") if path.is_file()}
-    longer = [*COMMAND, *options, "--samples", "600"]
+    longer = [*COMMAND, *options, "--samples", "120"]
     failed = subprocess.run(longer, preexec_fn=limit, capture_output=True, text=True, check=False)
     assert failed.returncode == 1
     assert failed.stderr.count("\n") == 1
@@ -381,7 +381,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     after = {path: path.read_bytes() for path in (run / "checkpoints").rglob("*") if path.is_file()}
     assert after == before
     done = subprocess.run(longer, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout.splitlines()[-1])["end"]["samples"] == 600
+    assert json.loads(done.stdout.splitlines()[-1])["end"]["samples"] == 120
 
 
 def test_tensorboard_where_it_is_installed(
