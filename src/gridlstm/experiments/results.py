@@ -148,9 +148,8 @@ def group_runs(runs: Iterable[CollectedRun], *alike: str) -> list[RunGroup]:
     """
     groups: dict[str, list[CollectedRun]] = {}
     for run in runs:
-        groups.setdefault(json.dumps([run["experiment"], _compared(run)], sort_keys=True), []).append(
-            run
-        )
+        key = json.dumps([run["experiment"], _compared(run)], sort_keys=True)
+        groups.setdefault(key, []).append(run)
     rows = [RunGroup(members) for members in groups.values()]
     return [row._replace(difference=_difference(row, rows, alike)) for row in rows]
 
