@@ -46,7 +46,10 @@ def make_run(path: Path, name: str = "memorization", **changed: Any) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("", "expected a command: one of train, eval, generate, score, translate, classify, plot, .*"),
+        (
+            "",
+            "expected a command: one of train, sweep, reproduce, eval, generate, score, translate, .*",
+        ),
         ("trian", r"expected a command: one of train, .*; got 'trian'; did you mean train\?"),
         ("--layers 3", "expected a command: one of train, .*; got '--layers'"),
         ("train memorisation", r"expected an experiment after train: .*; did you mean memorization\?"),
@@ -270,8 +273,8 @@ def test_an_odd_compiler_and_prompt(tmp_path: Path) -> None:
     done = subprocess.run(command, env=odd, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(rb"KING\xff[\s\S]{3}\n", done.stdout)
-    left_out, slower = done.stderr.decode().splitlines()
-    assert left_out.endswith("left out 1 bytes of the prompt, unknown to the network")
+    skipped, slower = done.stderr.decode().splitlines()
+    assert skipped.endswith("skipped 1 bytes of the prompt that are unknown")
     assert slower.startswith(
         "gridlstm: no compiled kernel, the slower PyTorch path is used (CC: expected"
     )

@@ -259,7 +259,7 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
     as_title = f"{first['digit']} as {first['class']}, {first['probability']:.0%}"
     for kind, text in {
         "curve": {"samples, thousands", "error on validation images", "images", "run"},
-        "confusion": {"taken for", "digit", f"{wrong} of 500 wrong, {wrong / 500:.2%}"},
+        "confusion": {"predicted", "digit", f"{wrong} of 500 wrong, {wrong / 500:.2%}"},
         "mistakes": {as_title},
         "activations": {"layer 1 ↘", "mean |hidden|", "mean |memory|"},
     }.items():
@@ -292,7 +292,7 @@ def test_activations_of_any_image(gridlstm, tmp_path: Path, trained: Path) -> No
         drawn.add((tmp_path / "a.svg").read_bytes())
     assert len(drawn) == 3
     answer = json.loads(gridlstm("classify", trained, path)[1])["class"]
-    assert f"taken for {answer}" in figure_text(tmp_path / "a")
+    assert f"predicted {answer}" in figure_text(tmp_path / "a")
     for chosen, message in (
         (500, "--input: expected a number below 500 or a picture, got 500"),
         (tmp_path / "none.png", "none.png: file not found"),
@@ -408,7 +408,7 @@ def test_pictures_need_no_data_set(
     plot = ("plot", "activations", run, "--out", tmp_path / "a", "--input")
     assert gridlstm(*plot, path)[0] == 0
     answer = json.loads(gridlstm("classify", run, path)[1])["class"]
-    assert f"taken for {answer}" in figure_text(tmp_path / "a")
+    assert f"predicted {answer}" in figure_text(tmp_path / "a")
     code, _, errors = gridlstm(*plot, 0)
     assert (code, "train-images-idx3-ubyte: not found" in errors) == (2, True)
 
