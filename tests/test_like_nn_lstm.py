@@ -577,7 +577,7 @@ def test_states_are_loaded_with_weights_only() -> None:
 
 
 def test_exported_programs_are_saved_with_states(make: Make) -> None:
-    net, x = make(), inputs()
+    net, x = make(5, 6, 2), inputs(3, 2, 5)
     state = start(net, 2)
     with torch.no_grad():
         program = torch.export.export(net, (x, state), strict=False)
