@@ -115,6 +115,7 @@ def test_wrong_types_are_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"bidirectional": True}, "net: expected bidirectional=False for a Stacked LSTM, got bidir"),
         ({}, "net: expected depth='identity' for a Stacked LSTM, got depth='lstm'"),
         ({"depth": "identity"}, "net: expected priority=True for a Stacked LSTM, got priority=False"),
         ({"depth": "identity", "priority": True}, "net: expected output='standard' for a Stacked LSTM"),

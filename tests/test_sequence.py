@@ -111,7 +111,7 @@ def test_parameter_counts_of_the_paper() -> None:
             None,
             r"state: expected hidden \[3, 2, 6\] \(num_layers, batch, hidden\)",
         ),
-        ((7, 5), None, [7], r"lengths: expected None because x is a single sequence, got a tensor"),
+        ((7, 5), None, [7], r"lengths: expected None because x is a single sequence, got some"),
         ((7, 2, 5), None, [7, 8], r"lengths: expected 0 to 7 \(the size\), got 8"),
         ((0, 2, 5), None, None, r'dimension "time": expected a size of at least 1, got 0'),
     ],
@@ -136,7 +136,7 @@ def test_bad_input_of_other_kinds() -> None:
     ):
         net(torch.zeros(7, 5), (torch.zeros(3, 2, 6), torch.zeros(3, 2, 6)))
     packed = pack_padded_sequence(torch.zeros(7, 2, 5), [7, 3])
-    with pytest.raises(ValueError, match=r"^lengths: expected None because x is a PackedSequence"):
+    with pytest.raises(ValueError, match=r"^lengths: expected None because x is a PackedSequence, got"):
         net(packed, lengths=torch.tensor([7, 3]))
 
 
@@ -147,6 +147,10 @@ def test_bad_input_of_other_kinds() -> None:
         ({"num_layers": 0}, "num_layers: expected at least 1, got 0"),
         ({"depth_size": 3}, "depth_size: expected at least hidden_size 6, got 3"),
         ({"readout": "all"}, "readout: expected one of hidden, both, got 'all'"),
+        (
+            {"bidirectional": True, "reverse": True},
+            "reverse: expected False because bidirectional is True, got True",
+        ),
     ],
 )
 def test_bad_options(options, message) -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "check_options",
     "check_positive",
     "check_tensor",
+    "lengths_tensor",
 ]
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -90,8 +91,10 @@ def check_options(network: nn.Module, options: Iterable[str], known: Iterable[st
             continue
         kind, parameters = type(network).__name__, signature(type(network)).parameters
         if name == "bidirectional":
-            how = "with reverse=True" if "reverse" in parameters else "over the flipped sequences"
-            instead = f"not supported; run a second network {how} and concatenate the outputs"
+            instead = (
+                "not supported; run a second network over the flipped sequences and concatenate the "
+                "outputs"
+            )
         elif name == "proj_size":
             instead = "not supported; put a torch.nn.Linear after the network"
         else:
@@ -172,3 +175,20 @@ def check_lengths(name: str, lengths: Tensor, batch: int, least: int, size: int)
         for value in lengths.tolist():
             if not least <= value <= size:
                 raise ValueError(f"{name}: expected {least} to {size} (the size), got {value}")
+
+
+def lengths_tensor(name: str, lengths: Tensor | Sequence[int]) -> Tensor:
+    """Lengths as a tensor. Tensors are returned as they are; :func:`check_lengths` checks them.
+
+    Raises:
+        TypeError: if an element of a list or tuple is not an integer.
+
+    >>> lengths_tensor("lengths", [7, 2, 4])
+    tensor([7, 2, 4])
+    """
+    if not isinstance(lengths, list | tuple):
+        return lengths  # type: ignore[return-value] # Of the wrong type: check_lengths says so.
+    for value in lengths:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name}: expected integers, got {value!r}")
+    return torch.tensor(lengths, dtype=torch.int64, device="cpu")

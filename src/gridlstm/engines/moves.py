@@ -49,7 +49,8 @@ def make_moves(plan: Plan, device: torch.device) -> list[Moves]:
     being recorded, must not be used by a later call.
     """
     steps, numbers, lengths = _number_moves(plan)
-    indices = torch.from_numpy(numbers).to(device).split(lengths)
+    # torch.export.save fails on constants without elements.
+    indices = torch.from_numpy(numbers).to(device).split(lengths) if lengths else ()
 
     def place(numbered: slice | int) -> Places:
         return numbered if isinstance(numbered, slice) else indices[numbered]

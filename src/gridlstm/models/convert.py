@@ -94,6 +94,7 @@ def to_torch(net: SequenceGridLSTM) -> nn.LSTM:
     grid, h = net.grid, net.hidden_size
     time, depth = grid.dims
     for argument, value, expected in (
+        ("bidirectional", net.bidirectional, False),
         ("depth", depth.transform, "identity"),
         ("priority", depth.priority, True),
         ("reverse", time.reverse, False),

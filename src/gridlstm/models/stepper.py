@@ -114,6 +114,7 @@ def make_stepper(model: CharacterModel, state: State | None = None) -> Stepper:
     body = model.body
     plain = (
         isinstance(body, SequenceGridLSTM)
+        and not body.bidirectional
         and all(dim.transform == "lstm" and not dim.priority for dim in body.grid.dims)
         and body.grid.output == "paper"
         and body.grid.dims[1].hidden_size in (None, body.hidden_size)
