@@ -60,6 +60,19 @@ def test_the_layer_alone(environment: Path) -> None:
     assert run(environment / "python", "-c", absent).stdout == "[]\n"
 
 
+def test_loading_says_what_to_install(environment: Path) -> None:
+    code = """
+import gridlstm
+try:
+    gridlstm.load("characters")
+except ImportError as error:
+    print(error)
+"""
+    assert run(environment / "python", "-W", "error", "-c", code).stdout == (
+        "gridlstm.load needs packages that are not installed: pip install 'gridlstm[experiments]'\n"
+    )
+
+
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["train", "memorization"], ["list"]])
 def test_the_command_says_what_to_install(environment: Path, arguments: list[str]) -> None:
     done = run(environment / "gridlstm", *arguments, check=False)
