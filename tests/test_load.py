@@ -1,6 +1,8 @@
 """``gridlstm.load``: the trained network of every experiment as a module, without its data."""
 
 import json
+import re
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +14,10 @@ from torch import nn
 
 import gridlstm as package
 from gridlstm import ImageGridLSTM, load
+from gridlstm.commands.parser import parse
 from gridlstm.experiments.images.pictures import read_picture, to_digit
 from gridlstm.experiments.registry import EXPERIMENTS, flat
+from gridlstm.experiments.trained import find_run, record_and_options
 from gridlstm.experiments.translation.text_translator import TextTranslator
 from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.generate import continue_text
@@ -148,3 +152,13 @@ def test_a_loaded_network_can_be_trained_on(tmp_path: Path) -> None:
     bits = torch.from_numpy(np.eye(8, dtype=np.int64))
     network(bits).sum().backward()
     assert all(parameter.grad is not None for parameter in network.parameters())
+
+
+def test_the_zoo_says_how_its_networks_were_trained() -> None:
+    """The commands in docs/zoo.md, which are made from the runs, have the options of the runs."""
+    page = (Path(__file__).parent.parent / "docs" / "zoo.md").read_text()
+    commands = re.findall(r"^gridlstm (train .*)$", page, re.MULTILINE)
+    trained = {words[1]: parse(words).options.experiment for words in map(shlex.split, commands)}
+    assert trained == {
+        name: record_and_options(find_run(name))[1] for name in ("characters", "translation", "images")
+    }
