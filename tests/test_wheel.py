@@ -60,16 +60,17 @@ def test_the_layer_alone(environment: Path) -> None:
     assert run(environment / "python", "-c", absent).stdout == "[]\n"
 
 
-def test_loading_says_what_to_install(environment: Path) -> None:
-    code = """
-import gridlstm
-try:
-    gridlstm.load("characters")
-except ImportError as error:
-    print(error)
-"""
-    assert run(environment / "python", "-W", "error", "-c", code).stdout == (
-        "gridlstm.load needs packages that are not installed: pip install 'gridlstm[experiments]'\n"
+@pytest.mark.parametrize(
+    ("code", "name", "extra"),
+    [
+        ("import gridlstm; gridlstm.load('characters')", "gridlstm.load", "experiments"),
+        ("import gridlstm.hub", "gridlstm.hub", "hub"),
+    ],
+)
+def test_python_says_what_to_install(environment: Path, code: str, name: str, extra: str) -> None:
+    done = run(environment / "python", "-W", "error", "-c", code, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: {name} needs packages that are not installed: pip install 'gridlstm[{extra}]'"
     )
 
 
