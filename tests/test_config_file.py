@@ -49,6 +49,14 @@ def test_the_command_line_wins(file: Path) -> None:
     assert (run.preset, run.threads, run.out) == ("paper", 1, Path("x"))
 
 
+def test_none_is_written_as_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('preset = "laptop"\nminutes = "None"\nclip = "None"')
+    options, _ = parsed("memorization", "--config", tmp_path / "run.toml")
+    laptop = flat(EXPERIMENTS["memorization"].presets["laptop"])
+    assert laptop["minutes"] is not None
+    assert options == {**laptop, "minutes": None, "clip": None}
+
+
 def test_without_a_preset_the_usual_one_is_changed(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text('source = "de"\ntrain = ["a.tsv"]\nvalid = ["b"]\ntest = ["c"]')
     options, run = parsed("translation", "--config", tmp_path / "run.toml")
