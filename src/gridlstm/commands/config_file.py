@@ -70,7 +70,9 @@ def read_config(path: Path, experiment: Experiment[Any]) -> ConfigFile:
 
 def _parse(path: Path, experiment: Experiment[Any], content: Mapping[str, Any]) -> ConfigFile:
     # TOML has no null: "None" is written as on the command line.
-    values = {k.replace("-", "_"): None if v == "None" else v for k, v in content.items()}
+    values: dict[str, Any] = {
+        k.replace("-", "_"): None if v == "None" else v for k, v in content.items()
+    }
     _check_experiment(values.pop("experiment", experiment.name), experiment)
     preset = values.pop("preset", None)
     if preset is not None and preset not in [*experiment.presets]:  # It may be a list.
