@@ -39,6 +39,7 @@ PUBLIC = [
     "StackedLSTM",
     "State",
     "from_torch",
+    "load",
     "to_torch",
 ]
 

@@ -60,6 +60,20 @@ def test_the_layer_alone(environment: Path) -> None:
     assert run(environment / "python", "-c", absent).stdout == "[]\n"
 
 
+@pytest.mark.parametrize(
+    ("code", "name", "extra"),
+    [
+        ("import gridlstm; gridlstm.load('characters')", "gridlstm.load", "experiments"),
+        ("import gridlstm.hub", "gridlstm.hub", "hub"),
+    ],
+)
+def test_python_says_what_to_install(environment: Path, code: str, name: str, extra: str) -> None:
+    done = run(environment / "python", "-W", "error", "-c", code, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: {name} needs packages that are not installed: pip install 'gridlstm[{extra}]'"
+    )
+
+
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["train", "memorization"], ["list"]])
 def test_the_command_says_what_to_install(environment: Path, arguments: list[str]) -> None:
     done = run(environment / "gridlstm", *arguments, check=False)

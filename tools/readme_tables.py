@@ -1,4 +1,4 @@
-"""Writes the tables of README.md and docs/ from the files in results/: ``make readme``.
+"""Writes the tables of README.md and docs/ from results/ and from shipped runs: ``make readme``.
 
 A table is between ``<!-- NAME -->`` and ``<!-- end of NAME -->``. Its numbers are never written by
 hand: a test compares them with the results.
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from zoo_table import zoo, zoo_commands
 
 from gridlstm.experiments.parity.results import solutions_table
 from gridlstm.experiments.record import import_name
@@ -159,12 +161,15 @@ TABLES: dict[str, Callable[[], str]] = {
     "beam search": beam_search,
     "images": partial(results, "images", "images-*.json"),
     "generation": generation,
+    "zoo": zoo,
+    "zoo commands": zoo_commands,
 }
 PAGES = {
     "README.md": ("speed", "experiments", "characters", "translation", "images"),
     "docs/experiments.md": ("search", "solutions"),
     "docs/characters.md": ("generation",),
     "docs/translation.md": ("beam search", "translations"),
+    "docs/zoo.md": ("zoo", "zoo commands"),
 }
 
 

@@ -3,6 +3,7 @@
 from .cells import Cell as Cell
 from .dim import Dim as Dim
 from .grid import GridLSTM as GridLSTM
+from .loading import load as load
 from .models.attention import AttentionTranslator as AttentionTranslator
 from .models.convert import from_torch as from_torch
 from .models.convert import to_torch as to_torch

@@ -7,13 +7,11 @@ import os
 import signal
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from types import FrameType
 
-__all__ = ["main"]
+from gridlstm.extras import check_installed
 
-NEEDED = ("tyro", "rich", "matplotlib", "safetensors", "PIL")
-"""Packages that the layer does not need: the extra ``experiments``."""
+__all__ = ["main"]
 
 
 def main() -> None:
@@ -39,12 +37,11 @@ def main() -> None:
 def _run(arguments: list[str], handles_interrupts: bool) -> None:
     from gridlstm.commands.exit_codes import exit_on_error
 
-    if any(find_spec(name) is None for name in NEEDED):
-        sys.stderr.write(
-            "gridlstm: the command needs packages that are not installed: "
-            "pip install 'gridlstm[experiments]'\n"
-        )
-        raise SystemExit(2)
+    try:
+        check_installed("the command")
+    except ImportError as error:
+        sys.stderr.write(f"gridlstm: {error}\n")
+        raise SystemExit(2) from None
 
     with exit_on_error("gridlstm"):
         if arguments[:1] == ["--version"]:

@@ -22,6 +22,8 @@ class RunOptions:
     preset: Preset = "laptop"
     """The defaults of the other options: smoke takes seconds, small (if there is one) minutes.
     laptop takes an hour or two; paper has the settings of the paper."""
+    config: Path | None = None
+    """A TOML file of options, or the config.json of a run. Options of the command line win."""
     out: Path | None = None
     """The run's directory. Default: in runs/, named after the options."""
     resume: bool = False

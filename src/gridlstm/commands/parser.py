@@ -13,6 +13,7 @@ from tyro import _errors as events  # The only access to parse errors that are n
 from tyro.conf import OmitArgPrefixes
 
 from gridlstm.command import Command
+from gridlstm.commands.config_file import read_config
 from gridlstm.commands.options import Preset, RunOptions, Train
 from gridlstm.commands.table import COMMANDS
 from gridlstm.experiments.record import Experiment
@@ -117,11 +118,21 @@ def _parse_options(
 
 
 def _parse_train(experiment: Experiment[Any], arguments: Sequence[str]) -> Parsed:
-    """The defaults of options depend on ``--preset``; with ``--resume`` they are those of the run."""
-    usual, default = _preset(experiment, arguments)
-    if _value(arguments, "--preset") is None and "--resume" in arguments:
-        default = _options_of_run(experiment, _value(arguments, "--out")) or default
+    """Defaults are those of ``--preset``, or with ``--resume`` of the run, changed by ``--config``."""
+    path, named, out = (_value(arguments, name) for name in ("--config", "--preset", "--out"))
+    config = None if path is None else read_config(Path(path), experiment)
+    resume = "--resume" in arguments
+    if config is not None:
+        if config.complete and named is not None:
+            raise ValueError(f"preset: expected none, because {path} has the options")
+        named, out = named or config.preset, out or config.run.get("out")
+        resume = resume or config.run.get("resume", False)
+    usual, default = _preset(experiment, named)
+    if named is None and resume:
+        default = _options_of_run(experiment, out) or default
     chosen = Train(default, RunOptions(preset=usual))
+    if config is not None:
+        chosen = config.apply(chosen)
     return _parse_experiment("train", experiment, Train, arguments, chosen)
 
 
@@ -138,14 +149,13 @@ def _parse_sweep(arguments: Sequence[str]) -> Parsed:
         abouts = {kind: record.about for kind, record in EXPERIMENTS.items()}
         what = "an experiment, a TOML file or the directory of a sweep after sweep"
         experiment = EXPERIMENTS[_choose(what, arguments[:1], abouts, "gridlstm sweep")]
-        usual, default = _preset(experiment, arguments)
+        usual, default = _preset(experiment, _value(arguments, "--preset"))
         how = SweepOptions(preset=usual)
     return _parse_experiment("sweep", experiment, Sweep, arguments[1:], Sweep(default, how))
 
 
-def _preset(experiment: Experiment[Any], arguments: Sequence[str]) -> tuple[Any, Any]:
+def _preset(experiment: Experiment[Any], named: str | None) -> tuple[Any, Any]:
     """The preset that is named, or else the usual one, and its options."""
-    named = _value(arguments, "--preset")
     preset: Any = named if named in get_args(Preset) else None
     usual = preset or ("small" if "small" in experiment.presets else RunOptions.preset)
     return usual, experiment.presets.get(usual, experiment.presets[RunOptions.preset])
@@ -167,7 +177,7 @@ def _parse_experiment(
     return Parsed(name, command.run, options)
 
 
-def _options_of_run(experiment: Experiment[Any], out: str | None) -> Any:
+def _options_of_run(experiment: Experiment[Any], out: str | Path | None) -> Any:
     """The options of an existing run; ``None`` if they cannot be read, which the command reports."""
     if out is None:
         return None

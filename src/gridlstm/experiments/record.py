@@ -136,6 +136,8 @@ class Experiment(Generic[OptionsType]):
         problem: makes the :class:`~gridlstm.training.problem.Problem` from options and the directory
             of data sets.
         measure: the measurement that a run is judged by.
+        load: loads the trained network from a :class:`~gridlstm.training.rundir.RunDir`, without the
+            data that it was trained on. Default: the network is that of the problem, which needs none.
         table: makes the table of results from runs that ``gridlstm collect`` wrote.
         next_command: a command to suggest after training: arguments, ``  # `` and what it does.
         unit: the unit of the size of the task, as ``"bits"``.
@@ -153,6 +155,7 @@ class Experiment(Generic[OptionsType]):
     problem: str
     measure: Measure
     table: str
+    load: str = "gridlstm.experiments.trained:load_from_options"
     next_command: str = "generate --prompt ROMEO:  # write like Shakespeare"
     unit: str = ""
     samples_unit: tuple[str, Callable[[OptionsType], float]] = ("samples, thousands", _thousands)

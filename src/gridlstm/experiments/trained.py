@@ -1,6 +1,7 @@
 """Loads the experiment of a run, and its network as it was at the end or at the last checkpoint."""
 
 import logging
+import os
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -11,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from gridlstm.experiments.memory import check_memory
-from gridlstm.experiments.record import Experiment, Options, OptionsType
+from gridlstm.experiments.record import Experiment, Options, OptionsType, import_name
 from gridlstm.experiments.registry import find_experiment, from_flat
 from gridlstm.training.checkpoint import BEST, NETWORK, CheckpointError, load_newest, select_prefix
 from gridlstm.training.problem import Problem
@@ -28,7 +29,10 @@ from gridlstm.training.weights import (
 __all__ = [
     "StoredWeights",
     "Trained",
+    "find_run",
     "load",
+    "load_from_options",
+    "load_network",
     "open_run",
     "options_of",
     "record_and_options",
@@ -57,12 +61,32 @@ def open_run(path: Path | None, experiment: str) -> RunDir:
     """
     if path is not None:
         return RunDir.open(path)
-    embedded = Path(str(files("gridlstm"))) / "embedded" / experiment
+    embedded = _embedded() / experiment
     if not embedded.is_dir():
         raise RunError(
             f"RUN: expected one, because no network for {experiment} comes with this version"
         )
     return RunDir.open(embedded)
+
+
+def find_run(name: str | os.PathLike[str]) -> RunDir:
+    """Opens the run in a directory, or else the one of this name that comes with the package.
+
+    Raises:
+        RunError: if there is neither.
+    """
+    path = Path(name)
+    names = sorted(folder.name for folder in _embedded().iterdir())
+    # A folder "images" with other files does not hide the network.
+    if name in names and not (path / "config.json").exists():
+        return open_run(None, path.name)
+    if not path.exists():
+        raise RunError(f"{path}: expected a run directory or one of {', '.join(names)}; got neither")
+    return RunDir.open(path)
+
+
+def _embedded() -> Path:
+    return Path(str(files("gridlstm"))) / "embedded"
 
 
 def record_and_options(run: RunDir) -> tuple[Experiment[Any], Any]:
@@ -214,3 +238,22 @@ def load(run: RunDir, data: Path | None = None) -> Trained:
         raise RunError(f"{run.path}: expected the data of its training, got others: {names}")
     check_memory(options, SAMPLES_AT_ONCE)
     return Trained(options, problem, stored_weights(run).load_into(problem.network))
+
+
+def load_network(run: RunDir) -> nn.Module:
+    """Loads the trained network of a run without its data, by the function that its record names.
+
+    Raises:
+        RunError: if there are no weights yet.
+        WeightsError: if the weights are not those of such a network.
+        CheckpointError: if no checkpoint can be read.
+    """
+    experiment, _ = record_and_options(run)
+    network: nn.Module = import_name(experiment.load)(run)
+    return network
+
+
+def load_from_options(run: RunDir) -> nn.Module:
+    """Loads a network that is determined by the options of its run. Raises as :func:`load_network`."""
+    experiment, options = record_and_options(run)
+    return stored_weights(run).load_into(experiment.make_problem(options).network)

@@ -1,19 +1,53 @@
 """Generates text from a character model, one character after the other."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gridlstm.checks import check_positive
 from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.stepper import Stepper, make_stepper
 from gridlstm.state import State
 
-__all__ = ["draw_after", "draw_symbol", "generate"]
+__all__ = ["continue_text", "draw_after", "draw_symbol", "generate"]
 
 PROMPT_CHUNK = 500
 """The number of characters of a prompt that are read at once."""
+
+
+def continue_text(
+    model: CharacterModel,
+    prompt: str = "",
+    length: int = 200,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    seed: int = 0,
+) -> str:
+    """Returns a prompt and the text that a model writes after it.
+
+    Args:
+        model: the model.
+        prompt: the text to continue. Bytes that are not in the alphabet are not read.
+        length: the number of bytes to write.
+        temperature: divides the scores; 0 takes the most likely character.
+        top_k: draw from this many of the most likely characters only. Default: all.
+        seed: the seed of the random draws.
+
+    Raises:
+        TypeError: if ``length`` is not an integer.
+        ValueError: if it is not positive.
+    """
+    check_positive("length", length)
+    alphabet: list[int] = model.alphabet.tolist()
+    indices = {byte: index for index, byte in enumerate(alphabet)}
+    known = np.array([indices[byte] for byte in prompt.encode() if byte in indices], np.int64)
+    symbols = generate(model, known, temperature=temperature, top_k=top_k, seed=seed)
+    written = bytes(alphabet[symbol] for symbol in islice(symbols, length))
+    return prompt + written.decode(errors="replace")
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["read_plan"]
+__all__ = ["read_plan", "read_toml"]
 
 KEYS = ("experiment", "preset", "options", "over", "test_samples")
 
@@ -30,10 +30,19 @@ def read_plan(path: Path) -> SweepPlan:
     if path.is_dir():
         return SweepDir.open(path).plan
     try:
-        described = tomllib.loads(path.read_text())
-        return _make_plan(described)
-    except ValueError as error:  # Of TOML, too.
+        return _make_plan(read_toml(path))
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file.
+
+    Raises:
+        ValueError: if it is not TOML.
+        OSError: if it cannot be read.
+    """
+    return tomllib.loads(path.read_text())
 
 
 def _make_plan(described: Mapping[str, Any]) -> SweepPlan:
@@ -42,7 +51,7 @@ def _make_plan(described: Mapping[str, Any]) -> SweepPlan:
         raise ValueError(f"expected {', '.join(KEYS)}; got {', '.join(unknown)}")
     experiment = find_experiment(described.get("experiment"))
     preset = described.get("preset", "laptop")
-    if preset not in experiment.presets:
+    if preset not in [*experiment.presets]:  # It may be a list.
         raise ValueError(f"preset: expected one of {', '.join(experiment.presets)}, got {preset!r}")
     changed, over = described.get("options", {}), described.get("over", [])
     if not isinstance(changed, dict):

@@ -29,6 +29,8 @@ Network = TypeVar("Network", bound=nn.Module)
 _FILE_DTYPES = {
     torch.float32: ("F32", "F16"),
     torch.float64: ("F64",),
+    torch.float16: ("F16",),
+    torch.bfloat16: ("BF16",),
     torch.uint8: ("U8",),
     torch.int64: ("I64",),
 }

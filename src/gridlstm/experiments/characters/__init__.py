@@ -21,6 +21,7 @@ CHARACTERS = Experiment(
     presets=PRESETS,
     problem=f"{_FOLDER}.problem:CharacterProblem",
     measure=Measure("bits", "bits per character"),
+    load=f"{_FOLDER}.commands:load_model",
     table=f"{_FOLDER}.results:make_table",
     next_command="generate {run} --length 500  # write like the text it was trained on",
     samples_unit=("characters, millions", lambda options: 1e6 / options.chunk),

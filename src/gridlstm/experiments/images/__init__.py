@@ -22,6 +22,7 @@ IMAGES = Experiment(
     presets=PRESETS,
     problem=f"{_FOLDER}.problem:ImageProblem",
     measure=Measure("error", "error on validation images", scale="log", percent=True),
+    load=f"{_FOLDER}.problem:load_classifier",
     table=f"{_FOLDER}.results:make_table",
     next_command="plot mistakes {run}  # the test images it gets wrong",
     commands={"classify": Command(ClassifyOptions, f"{_FOLDER}.commands:classify_pictures")},

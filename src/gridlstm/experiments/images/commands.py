@@ -12,8 +12,8 @@ from gridlstm.errors import one_line
 from gridlstm.experiments.images import IMAGES
 from gridlstm.experiments.images.options import ClassifyOptions
 from gridlstm.experiments.images.pictures import read_picture, to_digit
-from gridlstm.experiments.images.problem import classify, make_network
-from gridlstm.experiments.trained import open_run, options_of, stored_weights
+from gridlstm.experiments.images.problem import classify, load_classifier
+from gridlstm.experiments.trained import open_run, options_of
 from gridlstm.pipes import print_json
 
 __all__ = ["classify_pictures"]
@@ -28,7 +28,7 @@ def classify_pictures(options: ClassifyOptions) -> None:
     """
     run = open_run(options.run, "images")
     run_options = options_of(run, IMAGES)
-    network = stored_weights(run).load_into(lambda: make_network(run_options))
+    network = load_classifier(run)
     read = [(path, _read(path)) for path in options.images]
     pictures = [(path, image) for path, image in read if image is not None]
     images = np.array([image for _, image in pictures])

@@ -17,8 +17,8 @@ from gridlstm.experiments.images.options import (
     MistakesOptions,
 )
 from gridlstm.experiments.images.pictures import read_picture, to_digit
-from gridlstm.experiments.images.problem import ImageProblem, as_input, classify, make_network
-from gridlstm.experiments.trained import load, options_of, stored_weights
+from gridlstm.experiments.images.problem import ImageProblem, as_input, classify, load_classifier
+from gridlstm.experiments.trained import load, options_of
 from gridlstm.figures.save import write_figure
 from gridlstm.models.image_network import ImageNetwork
 from gridlstm.training.rundir import RunDir
@@ -67,7 +67,7 @@ def plot_activations(options: ActivationsOptions) -> None:
         run = RunDir.open(options.run)
         run_options = options_of(run, IMAGES)
         image = to_digit(read_picture(Path(options.input)), options.input)
-        network = stored_weights(run).load_into(lambda: make_network(run_options))
+        network = load_classifier(run)
     write_figure(draw_activations(network, image, as_input(image[None], run_options)), options)
 
 

@@ -10,18 +10,21 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gridlstm.experiments.images import IMAGES
 from gridlstm.experiments.images.data import CLASSES, Digits, Labelled, draw_images
 from gridlstm.experiments.images.mistakes import count_confusions, find_mistakes
 from gridlstm.experiments.images.options import ImageOptions
 from gridlstm.experiments.record import EvalOptions
+from gridlstm.experiments.trained import options_of, stored_weights
 from gridlstm.models.convolutional import ConvolutionalNetwork
 from gridlstm.models.image_grid import ImageGridLSTM
 from gridlstm.models.image_multidimensional import ImageMultidimensionalLSTM
 from gridlstm.models.image_network import ImageNetwork
 from gridlstm.models.renet import ReNet
 from gridlstm.training.problem import Measures, Problem
+from gridlstm.training.rundir import RunDir
 
-__all__ = ["ImageProblem", "as_input", "classify", "make_network"]
+__all__ = ["ImageProblem", "as_input", "classify", "load_classifier", "make_network"]
 
 Bytes = NDArray[np.uint8]
 
@@ -143,6 +146,17 @@ def make_network(options: ImageOptions) -> ImageNetwork:
         return ImageMultidimensionalLSTM(*sizes, **shared)
     depth = "relu" if kind.endswith("relu-grid") else "lstm"
     return ImageGridLSTM(*sizes, depth=depth, tied=kind.startswith("tied"), **shared)
+
+
+def load_classifier(run: RunDir) -> ImageNetwork:
+    """Loads the network of a run; the images that it was trained on are not needed.
+
+    Raises:
+        RunError: if it is a run of another experiment, or has no weights yet.
+        WeightsError: if the weights cannot be read.
+    """
+    options = options_of(run, IMAGES)
+    return stored_weights(run).load_into(lambda: make_network(options))
 
 
 def as_input(images: Bytes, options: ImageOptions) -> Tensor:

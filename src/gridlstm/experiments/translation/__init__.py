@@ -21,6 +21,7 @@ TRANSLATION = Experiment(
     presets=PRESETS,
     problem=f"{_FOLDER}.problem:TranslationProblem",
     measure=Measure("perplexity", "perplexity", scale="log"),
+    load=f"{_FOLDER}.text_translator:load_translator",
     table=f"{_FOLDER}.results:make_table",
     next_command="translate {run}  # type sentences, one per line",
     eval_options=TranslationEval,

@@ -100,6 +100,20 @@ class TextTranslator(nn.Module):
         for index, candidate in search_all(self.model, sentences, rules):
             yield index, self.target.decode(candidate.words)
 
+    def translate_text(self, sentences: Sequence[str], beam: int = 20) -> list[str]:
+        """Translates sentences, given as text; returns their translations in the same order.
+
+        Raises:
+            TypeError: if ``sentences`` is a single string, or the beam is not an integer.
+            ValueError: if the beam is below 1.
+            DataError: if a package that splits words is missing.
+        """
+        if isinstance(sentences, str):
+            raise TypeError(f"sentences: expected a list of strings, got {sentences!r}")
+        numbers = [self.source.encode(sentence) for sentence in sentences]
+        translations = dict(self.translate(numbers, beam))
+        return [translations[index] for index in range(len(numbers))]
+
 
 def make_model(options: TranslationOptions, source: Language, target: Language) -> TextTranslator:
     """Makes a new model of the kind named in the options, for these languages."""
