@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gridlstm.experiments.paper import PAPER
+from gridlstm.experiments.parity.results import solutions_table
 from gridlstm.experiments.record import import_name
 from gridlstm.experiments.registry import EXPERIMENTS, flat
 from gridlstm.experiments.results import NOT_COMPARED, group_runs, read_runs
@@ -28,7 +29,7 @@ def collected(experiment: str = "parity", reason: str = "solved", **changed: Any
         },
         "evaluation": {
             **measures, "characters": 10, "streams": 1, "bleu 1": 1.0, "bleu all": 2.0,
-            "seconds a sentence": 0.1, "environment": {"commit": "0123456789ab"},
+            "seconds a sentence": 0.1, "samples": 1000, "environment": {"commit": "0123456789ab"},
         },
         "ensemble": None,
     }  # fmt: skip
@@ -108,3 +109,19 @@ def test_a_table_is_markdown(tmp_path: Path) -> None:
     assert lines[2].startswith(
         "| parity, 8 bits | tied grid, 3 x 16 | 1 | 1 solved | 2 K | 99.0 % | 1 |"
     )
+
+
+def test_which_parities_were_solved() -> None:
+    runs = [
+        collected(bits=20, layers=3, seed=0),
+        collected(bits=20, layers=3, seed=1, reason="samples"),
+        collected(bits=40, layers=3),
+        collected(bits=40, layers=12, reason="minutes"),
+    ]
+    table = solutions_table(runs)
+    assert table.titles == ["network, layers x d", "rate", "20 bits", "40 bits"]
+    assert table.rows == [
+        ["tied grid, 3 x 16", "0.06, start signs", "2, 1 not", "2"],
+        ["tied grid, 12 x 16", "0.06, start signs", "", "1 not"],
+    ]
+    assert table.note.endswith("on 1,000 further strings: 99.0 %.")

@@ -24,7 +24,17 @@ def solutions_table(runs: Sequence[CollectedRun]) -> Table:
         [network, settings, *(_cell(by_size.get(size, [])) for size in sizes)]
         for (_, network, settings), by_size in rows.items()
     ]
-    return Table(["network, layers x d", "rate", *(f"{size} bits" for size in sizes)], cells)
+    titles = ["network, layers x d", "rate", *(f"{size} bits" for size in sizes)]
+    return Table(titles, cells, note=_accuracy(runs))
+
+
+def _accuracy(runs: Sequence[CollectedRun]) -> str:
+    """How accurate the networks are that solved the task, on further strings."""
+    solved = [run for run in runs if run["summary"]["reason"] == "solved" and run["evaluation"]]
+    accuracies = [100 * run["evaluation"]["accuracy"] for run in solved]
+    strings = span([run["evaluation"]["samples"] for run in solved], ",d")
+    values = span(accuracies, ".1f", " %")
+    return f"Accuracy of the networks that solved it, on {strings} further strings: {values}."
 
 
 def _cell(runs: Sequence[CollectedRun]) -> str:
