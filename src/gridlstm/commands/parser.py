@@ -1,6 +1,5 @@
 """Parses the command line into options, or raises an error with a helpful line."""
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -17,7 +16,7 @@ from gridlstm.commands.config_file import read_config
 from gridlstm.commands.options import Preset, RunOptions, Train
 from gridlstm.commands.table import COMMANDS
 from gridlstm.experiments.record import Experiment
-from gridlstm.experiments.registry import EXPERIMENTS, find_experiment, from_flat
+from gridlstm.experiments.registry import EXPERIMENTS, from_flat
 from gridlstm.sweeps.options import Sweep, SweepOptions
 from gridlstm.sweeps.source import read_plan
 
@@ -182,11 +181,9 @@ def _options_of_run(experiment: Experiment[Any], out: str | Path | None) -> Any:
     if out is None:
         return None
     try:
-        config = json.loads((Path(out) / "config.json").read_text())
-        if find_experiment(config["experiment"]) is not experiment:
-            return None
-        return from_flat(experiment, config["options"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        config = read_config(Path(out) / "config.json", experiment)
+        return from_flat(experiment, config.options)
+    except (OSError, ValueError, TypeError):
         return None
 
 
