@@ -122,6 +122,8 @@ def make_model(options: TranslationOptions, source: Language, target: Language) 
     if options.network == "reencoder":
         model = Reencoder(
             *sizes,
+            embedding_size=options.word_size,
+            encoder=options.encoder,
             side_dropout=options.side_dropout,
             dropout=options.dropout,
             forget_bias=options.forget_bias,
@@ -130,6 +132,7 @@ def make_model(options: TranslationOptions, source: Language, target: Language) 
         model = AttentionTranslator(
             *sizes,
             depth_gates=options.network == "depth-gated",
+            embedding_size=options.word_size,
             dropout=options.dropout,
             forget_bias=options.forget_bias,
         )
