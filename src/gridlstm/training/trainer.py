@@ -110,7 +110,9 @@ class Trainer:
         checkpoint = None if fresh else load_newest(folder, fingerprint, shapes)
         torch.manual_seed(settings.seed)
         self.network = problem.network().to(self.processes.device)
-        self.optimizer = make_optimizer(settings, self.network, problem.adam_parameters)
+        self.optimizer = make_optimizer(
+            settings, self.network, problem.adam_parameters, problem.matrix_rows
+        )
         self.step = 0
         self.seconds = 0.0
         self.losses: list[float] = []
