@@ -49,13 +49,6 @@ typedef struct {
     void *x[2], *gates[2], *grad_x[2];
 } Step;
 
-/* layout.py checks these sizes when the kernel is loaded. */
-void struct_sizes(int64_t *sizes) {
-    sizes[0] = sizeof(Transform);
-    sizes[1] = sizeof(Grid);
-    sizes[2] = sizeof(Step);
-}
-
 /* Waking a thread does not pay for small steps. */
 #define ROWS                                                                                           \
     _Pragma("omp parallel for schedule(static) num_threads(grid->threads) if (rows * grid->H > 8192)") \
@@ -170,6 +163,17 @@ void map_sigmoid(const float *x, float *y, int64_t n) {
 }
 void map_tanh(const float *x, float *y, int64_t n) {
     SIMD for (int64_t i = 0; i < n; i++) y[i] = tanh_float(x[i]);
+}
+
+#include "step.h"
+
+/* layout.py checks these sizes when the kernel is loaded. */
+void struct_sizes(int64_t *sizes) {
+    sizes[0] = sizeof(Transform);
+    sizes[1] = sizeof(Grid);
+    sizes[2] = sizeof(Step);
+    sizes[3] = sizeof(Stepper);
+    sizes[4] = PANEL;
 }
 
 #define REAL float

@@ -1,4 +1,4 @@
-"""The structures of ``kernel.c`` mirrored with ctypes, and how a call fills them."""
+"""The structures of ``kernel.c`` and ``step.h`` mirrored with ctypes, and how a call fills them."""
 
 import ctypes
 from collections.abc import Sequence
@@ -13,7 +13,16 @@ from gridlstm.engines.buffers import Buffers, Call, Gradients, Rows
 from gridlstm.engines.workspace import pitch
 from gridlstm.state import State
 
-__all__ = ["SIZES", "GridStruct", "StepStruct", "fill_grid", "fill_steps", "kind_of"]
+__all__ = [
+    "PANEL",
+    "SIZES",
+    "GridStruct",
+    "StepStruct",
+    "StepperStruct",
+    "fill_grid",
+    "fill_steps",
+    "kind_of",
+]
 
 _LSTM, _GRU = 0, 4
 _CONNECTIONS = {"identity": 1, "tanh": 2, "relu": 3}
@@ -61,7 +70,20 @@ class StepStruct(ctypes.Structure):
     ]
 
 
-SIZES = [ctypes.sizeof(struct) for struct in (TransformStruct, GridStruct, StepStruct)]
+class StepperStruct(ctypes.Structure):
+    """``Stepper`` in ``step.h``: a network that runs one symbol at a time."""
+
+    _fields_ = [
+        *((name, _int) for name in ("layers", "d", "symbols", "set", "standard", "reads_memory")),
+        *((name, _pointer) for name in ("weight", "bias", "entering", "score_weight", "score_bias")),
+        *((name, _pointer) for name in ("hidden", "memory", "x", "gates", "scores")),
+    ]
+
+
+PANEL = 64
+"""The number of rows of a panel in ``step.h``."""
+STRUCTS = (TransformStruct, GridStruct, StepStruct, StepperStruct)
+SIZES = [*(ctypes.sizeof(struct) for struct in STRUCTS), PANEL]
 """The kernel must report the same sizes when it is loaded."""
 
 
