@@ -191,16 +191,22 @@ def _encode(name: str, value: Any) -> Any:
         }
     if isinstance(value, tuple | list):
         return [_encode(name, member) for member in value]
+    if isinstance(value, dict):
+        return {key: _encode(f'{name} "{key}"', member) for key, member in value.items()}
     if value is not None and not isinstance(value, bool | int | float | str):
         raise TypeError(f"{name}: expected a name or a number, which can be saved, got {value!r}")
     return value
 
 
-def _decode(value: Any) -> Any:
+def _decode(name: str, value: Any) -> Any:
     """What :func:`_encode` has encoded."""
     if isinstance(value, list):
-        return tuple(map(_decode, value))
-    return Dim(**value) if isinstance(value, dict) else value
+        return tuple(_decode(name, member) for member in value)
+    if isinstance(value, dict):
+        if name == "dims":
+            return Dim(**value)
+        return {key: _decode(name, member) for key, member in value.items()}
+    return value
 
 
 def _dtype_name(module: nn.Module) -> str:
@@ -224,7 +230,7 @@ def _read(path: Path) -> tuple[type[nn.Module], dict[str, Any], torch.dtype]:
     dtype = getattr(torch, str(config.get("dtype")), None)
     if not isinstance(dtype, torch.dtype):
         raise ValueError(f"dtype: expected the name of a dtype, got {config.get('dtype')!r}")
-    return kind, {name: _decode(value) for name, value in arguments.items()}, dtype
+    return kind, {name: _decode(name, value) for name, value in arguments.items()}, dtype
 
 
 def _hub(what: str) -> Any:

@@ -139,7 +139,7 @@ def _products(case: Case) -> Work:
             weights = grid.phase_weights()
         like, workspace = weights[0].weight, Workspace()
         none = (None,) * len(weights)
-        call = Call(grid.block, plan, case.batch, none, none, None, None, like.dtype)
+        call = Call(grid.block, plan, case.batch, none, none, None, None, None, like.dtype)
         kept = ("all_steps", "all_steps") if case.train else ("two_steps", "one_step")
         buffers = make_buffers(call, like, workspace, states=kept[0], gates=kept[1])  # type: ignore[arg-type]
         gradients = make_gradients(call, like, workspace)

@@ -16,7 +16,7 @@ from jaxtyping import Bool
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from gridlstm.block import Block, Dropout, PhaseWeights
+from gridlstm.block import Block, Dropout, Kept, PhaseWeights
 from gridlstm.checks import autocast_dtype
 from gridlstm.engines.backend import Backend, Boundary
 from gridlstm.engines.buffers import Buffers, Call, make_buffers, make_gradients
@@ -38,6 +38,7 @@ def run(
     *,
     mask: Bool[Tensor, "blocks batch"] | None = None,
     dropout: Dropout | None = None,
+    zoneout: Kept | None = None,
     trace: bool = False,
     recompute: bool = False,
 ) -> tuple[list[State], list[State] | None]:
@@ -59,9 +60,10 @@ def run(
         plan,
         batch=like.shape[1],
         biases=tuple(_detached([w.bias for w in weights])),
-        peepholes=tuple(_detached([w.peephole for w in weights])),
+        vectors=tuple(_detached([w.vectors for w in weights])),
         mask=None if mask is None else mask[order],
-        dropout=None if dropout is None else Dropout(dropout.kept[:, order], dropout.scale),
+        dropout=None if dropout is None else Dropout(*(t[:, order] for t in dropout)),
+        zoneout=None if zoneout is None else Kept(*(t if t is None else t[order] for t in zoneout)),
         product=low or like.dtype,
     )
     with torch.autocast(like.device.type, enabled=False) if low else nullcontext():
@@ -223,8 +225,8 @@ def _backward(
             multiply(grad, weights[p].weight, call.plan.steps[s], grad_input)
         backend.finish(s)
         grad_weights.add(s)
-    sums = zip(grad_weights.finish(), gradients.peepholes, strict=True)
-    return [*(phase._replace(peephole=peephole) for phase, peephole in sums), *incoming]
+    sums = zip(grad_weights.finish(), gradients.vectors, strict=True)
+    return [*(phase._replace(vectors=vectors) for phase, vectors in sums), *incoming]
 
 
 def _new_state(like: State, rows: int) -> State:

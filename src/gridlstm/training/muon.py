@@ -20,7 +20,7 @@ COEFFICIENTS = (
 """Of x, x³ and x⁵, one row per iteration: singular values from 0.002 to 1 end up between 0.68 and 1.32.
 
 Each row is the best quintic for where the rows before it leave them (Amsel et al., 2025)."""
-VECTOR_PREFIXES = ("bias", "peephole")
+VECTOR_PREFIXES = ("bias", "gain", "memory_", "peephole")
 """Names of vectors start with these. With one vector per untied position they have two axes."""
 
 

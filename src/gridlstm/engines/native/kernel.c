@@ -32,11 +32,11 @@ typedef struct {
     int64_t transforms, phases, blocks, batch, H, G[2];
     int64_t pitch_h, pitch_m, pitch_g[2];
     int64_t threads;
-    double scale; /* of what dropout keeps */
     const Transform *transform;
     const int64_t *weight_set; /* [blocks] */
     const uint8_t *mask;       /* [blocks, batch], or null */
-    const uint8_t *kept;       /* [phases, blocks, batch, H], or null */
+    const uint8_t *kept;       /* [phases, blocks, batch, H], or null without dropout */
+    const void *scale;         /* [phases, blocks, H]: of what dropout keeps */
     const void *bias[2];       /* [sets, G] */
 } Grid;
 
@@ -232,9 +232,10 @@ void NAME(enter)(const Grid *grid, const Step *step) {
 static inline void NAME(drop)(const Grid *grid, int64_t phase, int64_t row, int64_t column, int64_t d,
                               const REAL *restrict h, LOW *restrict x) {
     if (grid->kept) {
-        const REAL scale = grid->scale;
+        const int64_t block = phase * grid->blocks + row / grid->batch;
+        const REAL *restrict scale = (const REAL *)grid->scale + block * grid->H + column;
         const uint8_t *restrict kept = grid->kept + (phase * grid->blocks * grid->batch + row) * grid->H + column;
-        SIMD for (int64_t j = 0; j < d; j++) x[j] = STORE(h[j] * (kept[j] * scale));
+        SIMD for (int64_t j = 0; j < d; j++) x[j] = STORE(h[j] * (kept[j] * scale[j]));
     } else {
         SIMD for (int64_t j = 0; j < d; j++) x[j] = STORE(h[j]);
     }
@@ -385,9 +386,10 @@ static inline void NAME(add)(int64_t d, const REAL *restrict from, REAL *restric
 static inline void NAME(add_read)(const Grid *grid, int64_t phase, int64_t row, int64_t column, int64_t d,
                                   const LOW *restrict from, REAL *restrict to) {
     if (grid->kept) {
-        const REAL scale = grid->scale;
+        const int64_t block = phase * grid->blocks + row / grid->batch;
+        const REAL *restrict scale = (const REAL *)grid->scale + block * grid->H + column;
         const uint8_t *restrict kept = grid->kept + (phase * grid->blocks * grid->batch + row) * grid->H + column;
-        SIMD for (int64_t j = 0; j < d; j++) to[j] += LOAD(from[j]) * (kept[j] * scale);
+        SIMD for (int64_t j = 0; j < d; j++) to[j] += LOAD(from[j]) * (kept[j] * scale[j]);
     } else {
         SIMD for (int64_t j = 0; j < d; j++) to[j] += LOAD(from[j]);
     }

@@ -50,9 +50,8 @@ class GridStruct(ctypes.Structure):
         ("pitch_m", _int),
         ("pitch_g", _int * 2),
         ("threads", _int),
-        ("scale", ctypes.c_double),
         ("transform", ctypes.POINTER(TransformStruct)),
-        *((name, _pointer) for name in ("weight_set", "mask", "kept")),
+        *((name, _pointer) for name in ("weight_set", "mask", "kept", "scale")),
         ("bias", _pointer * 2),
     ]
 
@@ -89,7 +88,7 @@ SIZES = [*(ctypes.sizeof(struct) for struct in STRUCTS), PANEL]
 
 def kind_of(cell: Cell) -> int | None:
     """The kernel's number for a cell; ``None`` if the kernel does not implement it."""
-    if type(cell) is LSTM:
+    if type(cell) is LSTM and not cell.normalises_memory:
         return _LSTM
     if type(cell) is GRU:
         return _GRU
@@ -140,11 +139,11 @@ def fill_grid(call: Call, boundary: Boundary, like: Tensor) -> tuple[GridStruct,
         pitch_m=pitch(block.memory_size),
         pitch_g=(_int * 2)(*map(pitch, block.gate_sizes)),
         threads=torch.get_num_threads(),
-        scale=1.0 if call.dropout is None else call.dropout.scale,
         transform=transforms,
         weight_set=plan.weight_set.ctypes.data,
         mask=pointer(call.mask),
         kept=None if call.dropout is None else pointer(call.dropout.kept),
+        scale=None if call.dropout is None else pointer(call.dropout.scale),
         bias=(_pointer * 2)(*(pointer(bias) for bias in biases)),
     )
     return grid, alive
