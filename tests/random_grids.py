@@ -47,6 +47,8 @@ def run(draw: random.Random) -> None:
         "bias": draw.random() < 0.8,
         "output": draw.choice(["paper", "standard"]),
         "dropout": draw.choice([0.0, 0.3]),
+        "dropout_tied": draw.choice([[], ["d0"]]),
+        "dropout_between": draw.choice([None, ["d0"]]),
         "recompute": draw.random() < 0.5,
     }
     grid = GridLSTM(dims, dtype=dtype, **options)

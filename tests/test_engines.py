@@ -75,8 +75,8 @@ def run(case: Case, grid: GridLSTM, sides: dict[str, State], call: dict[str, Any
     return [*results, *torch.autograd.grad(loss, inputs)]
 
 
-def check(case: Case, **tolerance: float) -> None:
-    grid = case.grid()
+def check(case: Case, *, training: bool = True, **tolerance: float) -> None:
+    grid = case.grid().train(training)
     sides, call = case.sides(grid), case.call()
     grid.engine = "reference"
     expected = run(case, grid, sides, call)
@@ -244,6 +244,11 @@ def test_wavefront_equals_reference(case: Case) -> None:
     check(case)
 
 
+@pytest.mark.parametrize("name", [name for name in CASES if "zoneout" in name])
+def test_expected_zoneout(name: str) -> None:
+    check(CASES[name], training=False)
+
+
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_float32(case: Case) -> None:
     check(replace(case, dtype=torch.float32), rtol=2e-4, atol=2e-4)
@@ -355,11 +360,11 @@ def test_wavefront_equals_reference_whatever_the_grid(case: Case) -> None:
             (3, 2),
             batch=2,
             hidden_size=3,
-            options={"layer_norm": True},
+            options={"layer_norm": True, "zoneout": (0.3, 0.6)},
             lengths={"time": (3, 1)},
         ),
     ],
-    ids=["priority", "three dimensions", "untied, standard, lengths", "layer norm"],
+    ids=["priority", "three dimensions", "untied, standard, lengths", "layer norm, zoneout"],
 )
 @pytest.mark.parametrize("engine", ["reference", "wavefront"])
 def test_gradcheck(case: Case, engine: str) -> None:
@@ -369,6 +374,7 @@ def test_gradcheck(case: Case, engine: str) -> None:
     names = list(sides)
 
     def function(*inputs: Tensor) -> tuple[Tensor, ...]:
+        torch.manual_seed(1)  # The same zoneout in every call.
         given = iter(inputs)
         states = {name: sides[name].map(lambda _: next(given)) for name in names}
         weights = dict(zip(dict(grid.named_parameters()), given, strict=True))

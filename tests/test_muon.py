@@ -136,6 +136,10 @@ def test_vectors_are_adams_also_with_an_axis_of_positions() -> None:
     muons, adams = (group["params"] for group in Muon(network).param_groups)
     assert [p.shape for p in muons] == [(3, 16, 4)]
     assert [p.shape for p in adams] == [(3, 16), (3, 12)]
+    network = GridLSTM([Dim("x", size=3, tied=False)], 4, layer_norm=True)
+    muons, adams = (group["params"] for group in Muon(network).param_groups)
+    assert [p.shape for p in muons] == [(3, 16, 4)]
+    assert sorted(p.shape for p in adams) == [(3, 4), (3, 4), (3, 16), (3, 16)]
 
 
 def test_momentum_is_a_setting() -> None:

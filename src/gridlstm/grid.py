@@ -161,7 +161,7 @@ class GridLSTM(FixedArguments):
         self.forget_bias = 1.0 if forget_bias is None and bias else forget_bias
         self.init = init
         normalised = check_layer_norm(layer_norm, self.dims)
-        self.layer_norm = layer_norm if isinstance(layer_norm, bool) else normalised
+        self.layer_norm = layer_norm if isinstance(layer_norm, bool) else normalised or False
         self.dropout = dropout
         self.dropout_tied = check_names("dropout_tied", dropout_tied, self.dims)
         self.dropout_between = (
