@@ -8,15 +8,15 @@ from typing import Literal, NoReturn, get_args, overload
 import torch
 from torch import Tensor, nn
 
-from gridlstm.block import PhaseWeights, Transform, make_block
+from gridlstm.block import make_block
 from gridlstm.cells import Output
 from gridlstm.checks import check_choice, check_dropout, check_forget_bias
 from gridlstm.dim import Dim, check_dims
 from gridlstm.engines import ENGINES, Engine, explain
 from gridlstm.engines.recording import uncompiled
-from gridlstm.fixed import FixedArguments
 from gridlstm.geometry import make_plan
 from gridlstm.grid_options import Init
+from gridlstm.parameters import GridParameters
 from gridlstm.regularisation import (
     Probabilities,
     check_layer_norm,
@@ -33,7 +33,7 @@ from gridlstm.transfer import check_transform
 __all__ = ["GridLSTM"]
 
 
-class GridLSTM(FixedArguments):
+class GridLSTM(GridParameters):
     r"""A grid of LSTM blocks in any number of dimensions (section 3).
 
     The block at each position concatenates the hidden vectors that reach it along all dimensions,
@@ -178,51 +178,10 @@ class GridLSTM(FixedArguments):
             layer_norm=normalised,
             zoneout=expand_zoneout(self.zoneout, self.dims),
         )
-        untied = [dim.size or 0 for dim in self.dims if not dim.tied]
-        for dim, transform in zip(self.dims, self.block.transforms, strict=True):
-            if dim.shares_weights_with is not None:
-                continue
-            d, cell = dim.hidden_size or 0, transform.cell
-            shapes: dict[str, tuple[int, ...]] = {"weight": (d * cell.gates, self.block.hidden_size)}
-            vectors = {"bias": cell.rows, **cell.vectors}
-            for kind, count in vectors.items():
-                if bias or not kind.endswith("bias"):
-                    shapes[kind] = (d * count,)
-            for kind, shape in shapes.items():
-                values = torch.empty(*untied, *shape, device=device, dtype=dtype)
-                self.register_parameter(f"{kind}_{dim.name}", nn.Parameter(values))
+        self._make_parameters(device, dtype)
         self.reset_parameters()
         for dim in self.dims:
             check_transform(dim, self.weights_of(dim.name)[0])
-
-    @torch.no_grad()
-    def reset_parameters(self) -> None:
-        """Initialises the weights with ``init``, and resets biases and other vectors."""
-        for dim, transform in zip(self.dims, self.block.transforms, strict=True):
-            if dim.shares_weights_with is not None:
-                continue
-            weight, bias = self.weights_of(dim.name)
-            for matrix in weight.view(-1, dim.hidden_size or 0, weight.shape[-1]):
-                self.init(matrix)
-            if bias is not None:
-                transform.cell.reset_bias_(bias, self.forget_bias or 0.0)
-            for kind in transform.cell.vectors:
-                vector = getattr(self, f"{kind}_{dim.name}", None)
-                if vector is not None and kind != "bias":
-                    transform.cell.reset_vector_(kind, vector)
-
-    def weights_of(self, name: str) -> tuple[nn.Parameter, nn.Parameter | None]:
-        """The weight and bias that a dimension uses, its own or shared ones."""
-        owner = self._owner(name)
-        return getattr(self, f"weight_{owner}"), getattr(self, f"bias_{owner}", None)
-
-    def _owner(self, name: str) -> str:
-        """The dimension whose weights a dimension uses: itself, or the one it shares them with."""
-        for dim in self.dims:
-            if dim.name == name:
-                return dim.shares_weights_with or name
-        names = ", ".join(dim.name for dim in self.dims)
-        raise ValueError(f"name: expected one of {names}, got {name!r}")
 
     @overload
     def forward(
@@ -328,37 +287,6 @@ class GridLSTM(FixedArguments):
             "GridLSTM does not support torch.jit.script: use torch.export, or torch.jit.trace with "
             'engine="reference"'
         )
-
-    def phase_weights(self) -> list[PhaseWeights]:
-        """The weights of each phase: the rows of its dimensions, stacked."""
-        return [self._weights(phase) for phase in self.block.phases]
-
-    def _weights(self, phase: Sequence[int]) -> PhaseWeights:
-        weights: list[Tensor] = []
-        biases: list[Tensor] = []
-        vectors: list[Tensor] = []
-        for transform in (self.block.transforms[i] for i in phase):
-            cell = transform.cell
-            weights.append(cell.expand(self.weights_of(transform.name)[0], transform.hidden))
-            vectors += [self._vector(transform, kind, n) for kind, n in cell.vectors.items()]
-            # A cell that adds its bias itself has it among its vectors.
-            kind = None if "bias" in cell.vectors else "bias"
-            biases.append(self._vector(transform, kind, cell.rows))
-        weight = torch.cat(weights, -2)
-        plain = any("bias" not in self.block.transforms[i].cell.vectors for i in phase)
-        bias, joined = (
-            torch.cat(parts, -1).view(weight[..., 0, 0].numel(), -1) if used else None
-            for parts, used in ((biases, self.bias and plain), (vectors, bool(vectors)))
-        )
-        return PhaseWeights(weight.view(-1, *weight.shape[-2:]), bias, joined)
-
-    def _vector(self, transform: Transform, kind: str | None, count: int) -> Tensor:
-        """A learned vector of a dimension, ``[*untied sizes, count · hidden]``; zero if it has none."""
-        found: Tensor | None = getattr(self, f"{kind}_{self._owner(transform.name)}", None)
-        if found is not None:
-            return found
-        weight, columns = self.weights_of(transform.name)[0], transform.hidden
-        return weight.new_zeros(*weight.shape[:-2], count * (columns.stop - columns.start))
 
     def explain(self) -> str:
         """Which engine and backend a call would use now, and why not the others.
