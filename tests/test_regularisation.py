@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from gridlstm import DeepGridLSTM, Dim, GridLSTM, ImageGridLSTM, SequenceGridLSTM, State, from_torch
 from gridlstm.geometry import make_plan
+from gridlstm.models.character_model import CharacterModel
+from gridlstm.models.stepper import make_stepper
 from gridlstm.regularisation import draw_dropout, draw_zoneout
 
 from . import numpy_grid
@@ -194,6 +196,18 @@ def test_a_sequence_network_in_parts_equals_the_whole_with_zoneout(engine: str) 
     first, state = net(x[:4])
     second, state = net(x[4:], state)
     assert_close((torch.cat((first, second)), state), net(x))
+
+
+@pytest.mark.parametrize("options", [{"layer_norm": True}, {"zoneout": 0.2}])
+def test_characters_one_by_one_with_the_options(options: dict) -> None:
+    """The steppers for plain 2-LSTMs do not know them."""
+    body = SequenceGridLSTM(7, 4, 2, batch_first=True, **options)
+    model = CharacterModel(b"abcdefg", body).eval()
+    step = make_stepper(model)
+    symbols = [3, 0, 6, 2]
+    scores = model(torch.tensor([symbols]))[0][0]
+    found = torch.stack([torch.from_numpy(step(symbol)) for symbol in symbols])
+    torch.testing.assert_close(found, scores.detach())
 
 
 # Dropout.

@@ -130,6 +130,11 @@ class Block:
     gate_sizes: tuple[int, ...]
     vector_sizes: tuple[int, ...]
 
+    @property
+    def has_zoneout(self) -> bool:
+        """Whether some dimension keeps old values."""
+        return any(any(transform.zoneout) for transform in self.transforms)
+
     def width(self, dimension: int) -> int:
         """The length of a dimension's vectors."""
         columns = self.transforms[dimension].hidden

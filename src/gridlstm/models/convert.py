@@ -107,7 +107,7 @@ def to_torch(net: SequenceGridLSTM) -> nn.LSTM:
         ("output", grid.output, "standard"),
         ("layer_norm", grid.layer_norm, False),
         ("dropout", 0 if between_layers else grid.dropout, 0),
-        ("zoneout", any(any(t.zoneout) for t in grid.block.transforms) and grid.zoneout, False),
+        ("zoneout", grid.block.has_zoneout and grid.zoneout, False),
     ):
         if value != expected:
             raise ValueError(

@@ -51,6 +51,7 @@ class GridArrays:
             return None
         grid, d = body.grid, body.hidden_size
         plain = all(dim.transform == "lstm" and not dim.priority for dim in grid.dims)
+        plain = plain and not grid.layer_norm and not grid.block.has_zoneout
         if not plain or grid.dims[1].hidden_size not in (None, d):
             return None
         matrices = [_array(grid.weights_of(name)[0]) for name in ("time", "depth")]
