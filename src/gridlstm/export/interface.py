@@ -124,9 +124,7 @@ def interface_of(
 
 
 @interface_of.register
-def _(
-    grid: GridLSTM, *, step: bool = False, state: bool = False, lengths: bool = False
-) -> Interface:
+def _(grid: GridLSTM, *, step: bool = False, state: bool = False, lengths: bool = False) -> Interface:
     """All sides as inputs and outputs; lengths for each dimension without a fixed size."""
     check_unused(grid, step=step, state=state)
     inputs, outputs = [], []
@@ -199,7 +197,9 @@ def _(
         inputs += [Input(kind, shape) for kind in kinds]
 
     def call(module: nn.Module, symbols: Tensor, *start: Tensor) -> tuple[Tensor, State]:
-        scores, end = module(symbols.unsqueeze(1) if step else symbols, State(*start) if start else None)
+        scores, end = module(
+            symbols.unsqueeze(1) if step else symbols, State(*start) if start else None
+        )
         return scores.squeeze(1) if step else scores, end
 
     outputs = ["scores", *(f"new_{kind}" for kind in kinds)]

@@ -1,9 +1,11 @@
 """Writes a network as an ONNX file."""
 
 import logging
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
+from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
 from os import PathLike
@@ -150,17 +152,23 @@ def _quiet(name: str) -> Iterator[None]:
         cause = error
         while isinstance(cause.__cause__, Exception):
             cause = cause.__cause__
-        reason = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
         # Its stack, of hundreds of lines inside of PyTorch, would hide the sentence.
-        message = f"{name} cannot be exported: PyTorch cannot record it ({one_line(reason)})"
-        raise ExportError(message) from None
+        raise ExportError(f"{name} cannot be exported: {_reason(cause)}") from None
     finally:
         logging.disable(disabled)
 
 
-def _port(value: Any) -> Port:
-    from onnx import helper
+def _reason(error: Exception) -> str:
+    """Why PyTorch cannot record a graph, in one line."""
+    line = one_line(next(iter(str(error).strip().splitlines()), type(error).__name__))
+    fixed = re.match(r"Constraints violated \((.*?)\)", line)
+    if fixed:
+        return f"its graph would fit one length of {fixed[1]} only; those of grids fit any length"
+    return f"PyTorch cannot record it ({line})"
 
+
+def _port(value: Any) -> Port:
     kind = value.type.tensor_type
     shape = tuple(axis.dim_param or axis.dim_value for axis in kind.shape.dim)
-    return Port(value.name, str(helper.tensor_dtype_to_np_dtype(kind.elem_type)), shape)
+    dtype = import_module("onnx").helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    return Port(value.name, str(dtype), shape)

@@ -51,9 +51,8 @@ def use_scan(module: nn.Module) -> nn.Module:
     for grid in copied.modules():
         if isinstance(grid, GridLSTM):
             if type(grid).forward is not GridLSTM.forward:
-                raise ExportError(
-                    f"{type(grid).__name__} cannot be exported: it is a GridLSTM with a forward of its own"
-                )
+                kind = type(grid).__name__
+                raise ExportError(f"{kind} cannot be exported: its forward is not that of GridLSTM")
             setattr(grid, "forward", partial(_forward, grid))  # noqa: B010 # Mypy knows it as a method.
     return copied
 

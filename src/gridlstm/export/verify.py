@@ -1,6 +1,7 @@
 """Compares an ONNX file with the module that it was made from."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.util import find_spec
 
 import torch
@@ -37,11 +38,9 @@ def largest_difference(
         ImportError: if onnxruntime is not installed.
         ExportError: if the outputs have different shapes.
     """
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(exported.path)
+    session = import_module("onnxruntime").InferenceSession(exported.path)
     names = exported.interface.axes
-    sizes = sizes or ({name: 1 for name in names}, {name: 7 + k for k, name in enumerate(names)})
+    sizes = sizes or (dict.fromkeys(names, 1), {name: 7 + k for k, name in enumerate(names)})
     largest = 0.0
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -49,9 +48,7 @@ def largest_difference(
             inputs = exported.interface.draw(module, lengths)
             named = zip(exported.inputs, inputs, strict=True)
             results = session.run(None, {port.name: tensor.numpy() for port, tensor in named})
-            for expected, result in zip(
-                exported.interface.run(module, inputs), results, strict=True
-            ):
+            for expected, result in zip(exported.interface.run(module, inputs), results, strict=True):
                 largest = max(largest, _difference(expected, torch.from_numpy(result)))
     return largest
 
