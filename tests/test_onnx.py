@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,9 @@ def test_a_file_equals_its_module(name: str, tmp_path: Path) -> None:
     with torch.no_grad():  # That it can be different at all:
         next(iter(module.parameters())).add_(0.1)
     assert largest_difference(exported, module, *sizes[1:]) > 1e-3
+    with torch.no_grad():
+        next(iter(module.parameters())).fill_(torch.nan)
+    assert isnan(largest_difference(exported, module, *sizes[1:]))
 
 
 @needs_onnx
@@ -305,6 +309,10 @@ def test_modules_that_cannot_be_exported(tmp_path: Path, capsys: pytest.CaptureF
     assert refused(Tracing(), tmp_path, interface=TAGGER) == (
         "a call of GridLSTM with trace=True cannot be exported"
     )
+    two = Interface([Input("x", ("batch", 5))], ["output", "another"])
+    assert refused(DeepGridLSTM(5, 4, 2), tmp_path, interface=two) == (
+        "interface: expected the names of 1 outputs, got 2"
+    )
     dtype = "module: expected parameters of dtype float32 or float64, got "
     assert refused(DeepGridLSTM(5, 4, 2).bfloat16(), tmp_path) == f"{dtype}torch.bfloat16"
     assert refused(nn.ReLU(), tmp_path) == f"{dtype}none"
@@ -350,7 +358,10 @@ def test_modules_in_files_and_folders(gridlstm, tmp_path: Path, monkeypatch) -> 
         code, out, err = gridlstm("export", "--module", where, "--out", "b.onnx")
         assert (code, err) == (0, "")
         assert json.loads(out)["inputs"] == {"x": ["float32", ["batch", 3]]}
-    assert session(tmp_path / "b.onnx") is not None
+    for wrong in (0.25, float("nan")):
+        monkeypatch.setattr("gridlstm.commands.export_network.largest_difference", lambda *_: wrong)
+        expected = f"gridlstm export: b.onnx: onnxruntime differs from PyTorch by {wrong:.1e}\n"
+        assert gridlstm("export", "saved", "--out", "b.onnx") == (1, "", expected)
 
 
 def test_wrong_arguments(gridlstm, tmp_path: Path, monkeypatch) -> None:

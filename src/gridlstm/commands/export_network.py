@@ -19,12 +19,16 @@ from gridlstm.pipes import print_json
 
 __all__ = ["run"]
 
+AGREES = 1e-3
+"""Rounding in float32 stays below this, also in large networks."""
+
 
 def run(options: ExportOptions) -> None:
     """Writes the file, verifies it if onnxruntime is installed, and prints what is in it.
 
     Raises:
-        ExportError: if the network cannot be exported, or a package is missing.
+        ExportError: if the network cannot be exported, a package is missing, or onnxruntime does not
+            agree with PyTorch.
     """
     network = _load(options)
     name = Path(options.run).resolve().name if options.run else str(options.module).rpartition(":")[2]
@@ -38,7 +42,12 @@ def run(options: ExportOptions) -> None:
         )
     except ImportError as error:
         raise ExportError(str(error)) from error
-    _print(exported, largest_difference(exported, network) if can_verify() else None)
+    difference = largest_difference(exported, network) if can_verify() else None
+    if difference is not None and not difference < AGREES:
+        raise ExportError(
+            f"{exported.path}: onnxruntime differs from PyTorch by {difference:.1e}", code=1
+        )
+    _print(exported, difference)
 
 
 def _load(options: ExportOptions) -> nn.Module:

@@ -39,12 +39,12 @@ class Input:
     axes: tuple[Axis, ...]
     most: Axis | None = None
 
-    def draw(self, sizes: Mapping[str, int], like: Tensor) -> Tensor:
+    def draw(self, sizes: Mapping[str, int], like: Tensor, generator: torch.Generator) -> Tensor:
         """A random tensor, for axes of these lengths, with the dtype of a parameter."""
         shape = [length(axis, sizes) for axis in self.axes]
         if self.most is None:
-            return torch.randn(shape, dtype=like.dtype)
-        return torch.randint(length(self.most, sizes) + 1, shape)
+            return torch.randn(shape, dtype=like.dtype, generator=generator)
+        return torch.randint(length(self.most, sizes) + 1, shape, generator=generator)
 
 
 def length(axis: Axis, sizes: Mapping[str, int]) -> int:
@@ -93,9 +93,9 @@ class Interface:
         return list(dict.fromkeys(split(axis)[1] for axis in named))
 
     def draw(self, module: nn.Module, sizes: Mapping[str, int]) -> list[Tensor]:
-        """Random inputs, with the dtype of the module's parameters."""
-        like = next(module.parameters())
-        return [value.draw(sizes, like) for value in self.inputs]
+        """Random inputs, the same for the same sizes, with the dtype of the module's parameters."""
+        like, generator = next(module.parameters()), torch.Generator().manual_seed(0)
+        return [value.draw(sizes, like, generator) for value in self.inputs]
 
     def run(self, module: nn.Module, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs of a module."""

@@ -105,6 +105,9 @@ def to_onnx(
         )
         assert program is not None, "with dynamo=True it returns one"
         model = clean(program.model_proto, interface)
+        if len(model.graph.output) != len(interface.outputs):
+            found, named = len(model.graph.output), len(interface.outputs)
+            raise ExportError(f"interface: expected the names of {found} outputs, got {named}")
         content = model.SerializeToString()
     write_bytes(Path(path), content)
     inputs, outputs = ([_port(value) for value in v] for v in (model.graph.input, model.graph.output))

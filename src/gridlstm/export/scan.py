@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch._higher_order_ops.scan import scan_op
 from torch.utils._pytree import tree_leaves, tree_map
 
 from gridlstm.block import Block, PhaseWeights, apply_block
@@ -183,6 +182,8 @@ def _scan(
     step: Any, carried: State, along: _Along, weights: list[PhaseWeights], size: int
 ) -> tuple[State, list[State]]:
     """``torch.scan`` with the weights as explicit arguments, so that it needs no compiler."""
+    from torch._higher_order_ops.scan import scan_op  # Private: only an export should depend on it.
+
     first, sliced = _tensors(carried), _tensors(along)
     if not sliced:  # In one tied dimension nothing but the number of steps is left.
         sliced = [carried.hidden.new_zeros(size)]
