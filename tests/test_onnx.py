@@ -358,10 +358,10 @@ def test_modules_in_files_and_folders(gridlstm, tmp_path: Path, monkeypatch) -> 
         code, out, err = gridlstm("export", "--module", where, "--out", "b.onnx")
         assert (code, err) == (0, "")
         assert json.loads(out)["inputs"] == {"x": ["float32", ["batch", 3]]}
-    for wrong in (0.25, float("nan")):
-        monkeypatch.setattr("gridlstm.commands.export_network.largest_difference", lambda *_: wrong)
-        expected = f"gridlstm export: b.onnx: onnxruntime differs from PyTorch by {wrong:.1e}\n"
-        assert gridlstm("export", "saved", "--out", "b.onnx") == (1, "", expected)
+    differs = "gridlstm.commands.export_network.largest_difference"
+    monkeypatch.setattr(differs, lambda *_: float("nan"))
+    expected = "gridlstm export: b.onnx: onnxruntime differs from PyTorch by nan\n"
+    assert gridlstm("export", "saved", "--out", "b.onnx") == (1, "", expected)
 
 
 def test_wrong_arguments(gridlstm, tmp_path: Path, monkeypatch) -> None:
