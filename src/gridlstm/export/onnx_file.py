@@ -166,7 +166,7 @@ def _reason(error: Exception) -> str:
     line = one_line(next(iter(str(error).strip().splitlines()), type(error).__name__))
     fixed = re.match(r"Constraints violated \((.*?)\)", line)
     if fixed:
-        return f"its graph would fit one length of {fixed[1]} only; those of grids fit any length"
+        return f"its graph would fit only one length of {fixed[1]}"
     return f"PyTorch cannot record it ({line})"
 
 
