@@ -32,7 +32,14 @@ except ImportError as error:  # No safetensors.
         "gridlstm.hub needs packages that are not installed: pip install 'gridlstm[hub]'"
     ) from error
 
-__all__ = ["HubError", "arguments_of", "from_pretrained", "push_to_hub", "save_pretrained"]
+__all__ = [
+    "HubError",
+    "arguments_of",
+    "from_pretrained",
+    "is_pretrained",
+    "push_to_hub",
+    "save_pretrained",
+]
 
 FORMAT = "gridlstm module 1"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -105,6 +112,15 @@ def from_pretrained(name: str | PathLike[str], *, revision: str | None = None) -
         raise HubError(f"{path}: {error}") from error
     load_weights(module, folder / WEIGHTS)
     return module.eval()
+
+
+def is_pretrained(folder: Path) -> bool:
+    """Whether a folder holds a module that :func:`save_pretrained` has written."""
+    try:
+        config = read_json((folder / CONFIG).read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("format") == FORMAT
 
 
 def push_to_hub(

@@ -13,6 +13,8 @@ from gridlstm.experiments.translation import TRANSLATION
 from gridlstm.experiments.translation.options import TranslationOptions
 from gridlstm.experiments.translation.tokens import Chinese, Tokeniser, make_tokeniser
 from gridlstm.experiments.translation.vocabulary import BEGIN, END, PADDING, UNKNOWN, Vocabulary
+from gridlstm.export.interface import Interface, interface_of
+from gridlstm.export.scan import ExportError
 from gridlstm.fields import check_types
 from gridlstm.models.attention import AttentionTranslator
 from gridlstm.models.beam_search import Rules, search_all
@@ -113,6 +115,16 @@ class TextTranslator(nn.Module):
         numbers = [self.source.encode(sentence) for sentence in sentences]
         translations = dict(self.translate(numbers, beam))
         return [translations[index] for index in range(len(numbers))]
+
+
+@interface_of.register
+def _(
+    translator: TextTranslator, *, step: bool = False, state: bool = False, lengths: bool = False
+) -> Interface:
+    """Raises an error: the network alone would not translate."""
+    raise ExportError(
+        "TextTranslator cannot be exported: its beam search is not part of the graph of a network"
+    )
 
 
 def make_model(options: TranslationOptions, source: Language, target: Language) -> TextTranslator:
