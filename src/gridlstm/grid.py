@@ -16,6 +16,7 @@ from gridlstm.engines.recording import uncompiled
 from gridlstm.fixed import FixedArguments
 from gridlstm.geometry import make_plan
 from gridlstm.grid_options import Init
+from gridlstm.sharing import Shareable
 from gridlstm.sides import check_sides, from_faces, make_incoming, make_mask
 from gridlstm.state import State
 from gridlstm.transfer import check_transform
@@ -23,7 +24,7 @@ from gridlstm.transfer import check_transform
 __all__ = ["GridLSTM"]
 
 
-class GridLSTM(FixedArguments):
+class GridLSTM(Shareable, FixedArguments):
     r"""A grid of LSTM blocks in any number of dimensions (section 3).
 
     The block at each position concatenates the hidden vectors that reach it along all dimensions,

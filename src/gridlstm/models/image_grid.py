@@ -13,12 +13,13 @@ from gridlstm.grid_options import GridOptions
 from gridlstm.models.grid_stack import GridStack
 from gridlstm.models.image_network import CORNERS, ImageNetwork, cut_patches
 from gridlstm.models.projection import Projection
+from gridlstm.sharing import Shareable
 from gridlstm.state import State
 
 __all__ = ["ImageGridLSTM"]
 
 
-class ImageGridLSTM(ImageNetwork):
+class ImageGridLSTM(Shareable, ImageNetwork):
     """Three-dimensional Grid LSTM over an image (appendix, Figure 11).
 
     Each non-overlapping patch is projected into the hidden and memory vectors that enter the depth
