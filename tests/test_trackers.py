@@ -5,7 +5,9 @@ What needs the packages is tested by ``make test-extras``, which installs them.
 
 import json
 import logging
+import os
 import struct
+import subprocess
 import sys
 import types
 from importlib.util import find_spec
@@ -84,7 +86,7 @@ def test_what_a_tracker_is_told(gridlstm, tmp_path: Path, fake: FakeTracker) -> 
 def test_a_tracker_is_told_of_a_failure(
     gridlstm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake: FakeTracker
 ) -> None:
-    monkeypatch.setattr("gridlstm.training.trainer.Trainer._update", lambda self: 1 / 0)
+    monkeypatch.setattr("gridlstm.training.trainer.Trainer.update", lambda self: 1 / 0)
     assert train(gridlstm, tmp_path / "run", "--samples", 150, "--track", "wandb")[0] != 0
     assert fake.calls == [("start", "wandb", 0), ("close", True)]
 
@@ -203,13 +205,20 @@ def test_files_of_tensorboard(gridlstm, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(find_spec("wandb") is None, reason="needs gridlstm[wandb]")
-def test_files_of_wandb(gridlstm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offline: all that would be uploaded is in files of the run."""
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    options = ("--track", "wandb", "--samples")
-    assert train(gridlstm, tmp_path / "run", *options, 150)[0] == 0
-    assert train(gridlstm, tmp_path / "run", *options, 300, "--resume")[0] == 0
+def test_files_of_wandb(tmp_path: Path) -> None:
+    """Offline: what would be uploaded is in files of the run. As for users, a session is a process."""
+    for samples in ("150", "300"):
+        options = ["--track", "wandb", "--samples", samples, "--resume"]
+        command = [sys.executable, "-m", "gridlstm", "train", "parity", *map(str, BRIEF), *options]
+        done = subprocess.run(
+            [*command, "--out", str(tmp_path / "run")],
+            env={**os.environ, "WANDB_MODE": "offline"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "the run goes on without it" not in done.stderr
     files = sorted((tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb"))
     sessions = [_records(file) for file in files]
     assert len(sessions) == 2
