@@ -100,7 +100,8 @@ def _smaller(run: Any) -> Any:
     def train(options: Any) -> None:
         experiment = options.experiment
         missing = {getattr(experiment, name, None) for name in ("corpus", "dataset")} & {*ABSENT}
-        if missing and not getattr(experiment, "text", None) and not getattr(experiment, "train", None):
+        own = (getattr(experiment, name, None) for name in ("text", "train", "folder"))
+        if missing and not any(own):
             _skip(f"{missing.pop()} is not part of the package")
             return
         out = options.run.out or Path("runs") / experiment_of(experiment).run_name(experiment)

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 from dataclasses import replace
 from pathlib import Path
 
@@ -382,37 +381,6 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert after == before
     done = subprocess.run(longer, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout.splitlines()[-1])["end"]["samples"] == 120
-
-
-def test_tensorboard_where_it_is_installed(
-    gridlstm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a writer in its place that notes its calls: it need not be installed here."""
-    written = []
-
-    class SummaryWriter:
-        def __init__(self, folder: str, purge_step: int) -> None:
-            written.append((folder, purge_step))
-
-        def add_scalar(self, name: str, value: float, samples: int) -> None:
-            written.append((name, value, samples))
-
-        def close(self) -> None:
-            written.append("closed")
-
-    fake = types.SimpleNamespace(SummaryWriter=SummaryWriter)
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", fake)
-    monkeypatch.setattr("gridlstm.training.reporter.find_spec", lambda name: name == "tensorboard")
-    options = ("--preset", "smoke", "--samples", 150, "--evaluate-every", 75, "--rate", 1e-9)
-    assert gridlstm("train", "parity", *options, "--out", tmp_path / "run")[0] == 0
-    assert written[0] == (str(tmp_path / "run" / "tensorboard"), 1)
-    assert {name for name, _, samples in written[1:-1] if samples == 150} == {
-        "seconds",
-        "loss",
-        "accuracy",
-        "whole",
-    }
-    assert written[-1] == "closed"
 
 
 def test_foreign_weights_are_refused(gridlstm, tmp_path: Path) -> None:

@@ -52,6 +52,9 @@ MODULES: dict[str, Callable[..., nn.Module]] = {
         relu_size=3, **OPTIONS,
     ),
     "backbone": partial(ImageGridLSTM, 4, 4, 2, num_classes=None),
+    "image with names": partial(
+        ImageGridLSTM, 4, 4, 2, relu_size=3, num_classes=2, class_names=["cat", "dog"]
+    ),
 }  # fmt: skip
 
 
@@ -96,6 +99,40 @@ def test_the_dtype_is_kept(name: str, dtype: torch.dtype, tmp_path: Path) -> Non
     assert {parameter.dtype for parameter in loaded.parameters()} == {dtype}
     for a, b in zip(loaded.parameters(), module.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_methods_of_modules(name: str, tmp_path: Path) -> None:
+    module = MODULES[name]().to(torch.bfloat16)
+    module.save_pretrained(tmp_path)
+    loaded = type(module).from_pretrained(tmp_path)
+    assert type(loaded) is type(module)
+    assert not loaded.training
+    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.bfloat16}
+    for a, b in zip(loaded.parameters(), module.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_module_of_another_class(tmp_path: Path) -> None:
+    DeepGridLSTM(5, 4, 3).save_pretrained(tmp_path)
+    with pytest.raises(TypeError, match="expected a SequenceGridLSTM, got a DeepGridLSTM"):
+        SequenceGridLSTM.from_pretrained(tmp_path)
+
+
+def test_methods_without_the_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither making a module nor running it needs them."""
+    monkeypatch.delitem(sys.modules, "gridlstm.hub")
+    monkeypatch.delitem(sys.modules, "gridlstm.training.weights")
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    module = SequenceGridLSTM(5, 4)
+    run(module)
+    for call in (
+        lambda: module.save_pretrained(tmp_path),
+        lambda: SequenceGridLSTM.from_pretrained(tmp_path),
+        lambda: module.push_to_hub("me/net"),
+    ):
+        with pytest.raises(ImportError, match=r"pip install 'gridlstm\[hub\]'"):
+            call()
 
 
 @pytest.mark.parametrize("kind", CLASSES.values(), ids=CLASSES)
@@ -207,9 +244,14 @@ def test_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     push_to_hub(module, "me/net", message="again")
     loaded = from_pretrained("me/net", revision="v1")
     assert torch.equal(run(loaded), run(module.eval()))
+    module.push_to_hub("me/own")
+    module.push_to_hub("me/own", private=False, message="of a method")
+    assert torch.equal(run(SequenceGridLSTM.from_pretrained("me/own")), run(module))
     assert calls == [
         ("me/net", True), ("me/net", "Upload a module of gridlstm"), ("me/net", None),
         ("me/net", "again"), ("v1", ["config.json", "model.safetensors"]),
+        ("me/own", None), ("me/own", "Upload a module of gridlstm"), ("me/own", False),
+        ("me/own", "of a method"), ("", ["config.json", "model.safetensors"]),
     ]  # fmt: skip
 
 

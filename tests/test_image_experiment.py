@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from gridlstm.commands.options import RunOptions, Train
 from gridlstm.commands.train import run as train
 from gridlstm.experiments.images.activations import most_varied
-from gridlstm.experiments.images.data import Digits, draw_images
-from gridlstm.experiments.images.digits import draw_confusion, draw_mistakes
+from gridlstm.experiments.images.confusion import draw_confusion, draw_mistakes
+from gridlstm.experiments.images.data import ImageSet, draw_images
 from gridlstm.experiments.images.mistakes import count_confusions
 from gridlstm.experiments.images.options import PRESETS, ImageOptions
 from gridlstm.experiments.images.problem import ImageProblem, as_input, classify, make_network
@@ -109,7 +109,7 @@ def test_the_loss_is_that_of_the_samples_by_number() -> None:
     problem = ImageProblem(SMOKE, None)
     network = problem.network()
     # Beyond the end of the first epoch.
-    images, labels = draw_images(Digits.sample().train, SMOKE.training.seed, 1490, 20, SMOKE.shift)
+    images, labels = draw_images(ImageSet.sample().train, SMOKE.training.seed, 1490, 20, SMOKE.shift)
     expected = F.cross_entropy(network(as_input(images, SMOKE)), torch.from_numpy(labels))
     torch.testing.assert_close(problem.loss(network, 1490, 20), expected)
     halves = [problem.loss(network, 1490, 10).item(), problem.loss(network, 1500, 10).item()]
@@ -132,7 +132,7 @@ class Recorder(torch.nn.Module):
 def test_retraining_takes_the_validation_images_too() -> None:
     options = [replace(SMOKE, shift=0, retrain=retrain) for retrain in (False, True)]
     first, again = (ImageProblem(chosen, None) for chosen in options)
-    for problem, part in ((first, first.digits.train), (again, first.digits.retrain)):
+    for problem, part in ((first, first.dataset.train), (again, first.dataset.retrain)):
         recorder = Recorder()
         problem.loss(recorder, 0, 2 * len(part.images))
         every = [image.numpy().tobytes() for image in as_input(part.images, SMOKE)]
@@ -160,7 +160,7 @@ class Oracle(torch.nn.Module):
 
 def test_errors_are_counted() -> None:
     problem = ImageProblem(SMOKE, None)
-    test, valid = problem.digits.test, problem.digits.valid
+    test, valid = problem.dataset.test, problem.dataset.valid
     oracle = Oracle(as_input(test.images, SMOKE), test.labels, 7)
     sums = test.images.reshape(500, -1).sum(1, dtype=np.int64)
     same_sum = sum(int((sums[7:] == wrong_sum).sum()) for wrong_sum in sums[:7])
@@ -234,9 +234,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def picture(folder: Path, number: int) -> tuple[Path, int]:
     """A test image as a large picture, dark on light."""
     problem = ImageProblem(SMOKE, None)
-    image = Image.fromarray(255 - problem.digits.test.images[number]).resize((140, 140))
+    image = Image.fromarray(255 - problem.dataset.test.images[number]).resize((140, 140))
     image.save(folder / f"{number}.png")
-    return folder / f"{number}.png", int(problem.digits.test.labels[number])
+    return folder / f"{number}.png", int(problem.dataset.test.labels[number])
 
 
 def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
@@ -418,7 +418,7 @@ def test_show(gridlstm) -> None:
     lines = output.split("\n")[:-1]
     assert (code, len(lines)) == (0, 2 * 29)
     small = PRESETS["small"]
-    images, labels = draw_images(Digits.sample().train, small.training.seed, 0, 2, small.shift)
+    images, labels = draw_images(ImageSet.sample().train, small.training.seed, 0, 2, small.shift)
     assert [lines[0], lines[29]] == [str(label) for label in labels]
     for image, shown in zip(images, (lines[1:29], lines[30:]), strict=True):
         letters = [[" .:-=+*#%@".index(letter) for letter in line] for line in shown]

@@ -19,7 +19,7 @@ from gridlstm import (
     ReNet,
     State,
 )
-from gridlstm.experiments.images.data import Digits
+from gridlstm.experiments.images.data import ImageSet
 from gridlstm.experiments.images.options import PRESETS
 from gridlstm.experiments.images.problem import as_input, classify, make_network
 from gridlstm.experiments.registry import EXPERIMENTS, from_flat
@@ -257,7 +257,7 @@ def test_the_network_that_comes_with_the_package_loads() -> None:
     experiment = from_flat(EXPERIMENTS["images"], options)
     network = make_network(experiment)
     load_weights(network, place / "model.safetensors")
-    images, labels = Digits.sample().test.part(None, 200)
+    images, labels = ImageSet.sample().test.part(None, 200)
     assert (classify(network, images, experiment).argmax(1) == labels).mean() > 0.95
     sizes = (experiment.side, experiment.hidden, experiment.layers)
     backbone = ImageGridLSTM(*sizes, patch_size=experiment.patch, num_classes=None)

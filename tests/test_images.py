@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from gridlstm.data.locate import DataError
-from gridlstm.experiments.images.data import MNIST, Digits, Labelled, draw_images, parse_idx, shift
+from gridlstm.experiments.images.data import MNIST, ImageSet, Labelled, draw_images, parse_idx, shift
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("GRIDLSTM_DATA") or ROOT.parent / "shared" / "data")
@@ -62,7 +62,7 @@ def test_labels_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
             lambda name, sha, files=files: files[name.split("-")[1]].tobytes(),
         )
         with pytest.raises(DataError, match="train-labels-idx1-ubyte: expected 3 classes below 10"):
-            Digits.sample()
+            ImageSet.sample()
 
 
 def moved(image: np.ndarray, down: int, right: int) -> np.ndarray:
@@ -124,7 +124,7 @@ def test_shifts_are_uniform_and_independent() -> None:
 
 
 def test_the_sample_is_balanced() -> None:
-    digits = Digits.sample()
+    digits = ImageSet.sample()
     for part, each in ((digits.train, 150), (digits.valid, 30), (digits.test, 50)):
         assert np.bincount(part.labels).tolist() == [each] * 10
         assert part.images.shape == (10 * each, 28, 28)
@@ -132,7 +132,7 @@ def test_the_sample_is_balanced() -> None:
     # No image is in two parts.
     every = np.concatenate([digits.retrain.images, digits.test.images]).reshape(2300, -1)
     assert len(np.unique(every, axis=0)) == 2300
-    assert digits.sha256() != Digits("x", digits.retrain, 300, digits.retrain).sha256()
+    assert digits.sha256() != ImageSet("x", digits.retrain, 300, digits.retrain).sha256()
 
 
 def test_the_sample_is_small_and_has_a_notice() -> None:
@@ -145,18 +145,18 @@ def test_there_is_no_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("GRIDLSTM_CACHE", str(tmp_path / "cache"))
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(b"\x1f\x8b\x08")
     with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz: truncated or damaged"):
-        Digits.mnist(tmp_path)
+        ImageSet.mnist(tmp_path)
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # Nobody is there.
     (tmp_path / "train-images-idx3-ubyte.gz").unlink()
     with pytest.raises(DataError, match=r"put train-images-idx3-ubyte\.gz from https://ossci-datasets"):
-        Digits.mnist(tmp_path)
+        ImageSet.mnist(tmp_path)
 
 
 @pytest.mark.data
 @needs_mnist
 def test_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRIDLSTM_CACHE", str(tmp_path))
-    digits = Digits.mnist(DATA)
+    digits = ImageSet.mnist(DATA)
     parts = (digits.train, digits.valid, digits.test)
     assert [len(part.images) for part in parts] == [50_000, 10_000, 10_000]
     assert digits.train.labels[:5].tolist() == [5, 0, 4, 1, 9]
@@ -165,7 +165,7 @@ def test_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(MNIST) == {path.name for path in (tmp_path / "data" / "mnist").iterdir()}
     # The sample is what the tool makes of it.
     code = (
-        "import hashlib, mnist_sample as m; d = m.Digits.mnist(); "
+        "import hashlib, mnist_sample as m; d = m.ImageSet.mnist(); "
         "print(*(hashlib.sha256(c).hexdigest() for c in m.sample(d).values()))"
     )
     code = f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); {code}"

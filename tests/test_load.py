@@ -54,7 +54,9 @@ def test_every_experiment_without_its_data(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = make_run(tmp_path / "run", name)
-    monkeypatch.setattr("gridlstm.experiments.images.data.Digits.mnist", None)  # Not even searched for.
+    monkeypatch.setattr(
+        "gridlstm.experiments.images.data.ImageSet.mnist", None
+    )  # Not even searched for.
     for run in (tmp_path / "run", str(tmp_path / "run")):
         network = load(run)
         assert type(network) is type(expected)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
 from gridlstm.data.locate import DataError
-from gridlstm.experiments.images.data import Digits, shift
+from gridlstm.experiments.images.data import ImageSet, shift
 from gridlstm.experiments.images.pictures import read_picture, to_digit
 
-DIGITS = Digits.sample().test.images
+DIGITS = ImageSet.sample().test.images
 
 
 def alike(a: np.ndarray, b: np.ndarray) -> float:

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from .forked import CLIENT
 
@@ -36,6 +37,8 @@ OWN = {
     "t2.en": "\n".join(SENTENCES["en"]),
 }
 """Files of the reader's own that documents speak of."""
+SHAPES = ("circle", "square")
+"""Folders of the reader's own pictures."""
 
 PROGRAMS = {
     "pip": "echo skipped: nothing is installed in a test >&2",
@@ -104,6 +107,11 @@ def clone(server: str, tmp_path: Path) -> Path:
     (tmp_path / ".venv" / ".installed").touch()  # So that make has nothing left to set up.
     for name, text in OWN.items():
         (tmp_path / name).write_text(text)
+    for label, shape in enumerate(SHAPES):
+        (tmp_path / "shapes" / shape).mkdir(parents=True)
+        for number in range(4):
+            picture = Image.new("RGB", (20, 20), (80 * label, 50 * number, 0))
+            picture.save(tmp_path / "shapes" / shape / f"{number}.png")
     return tmp_path
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlstm.experiments.images.data import CLASSES, Digits, Labelled
+from gridlstm.experiments.images.data import CLASSES, ImageSet, Labelled
 
 PLACE = Path(__file__).parent.parent / "src" / "gridlstm" / "data" / "embedded" / "mnist"
 
@@ -31,7 +31,7 @@ def to_idx(array: NDArray[np.uint8]) -> bytes:
     return header.tobytes() + array.tobytes()
 
 
-def sample(digits: Digits) -> dict[str, bytes]:
+def sample(digits: ImageSet) -> dict[str, bytes]:
     """The content of the four files by name."""
     contents = {}
     for name, part, count in (("train", digits.retrain, 1800), ("t10k", digits.test, 500)):
@@ -43,7 +43,7 @@ def sample(digits: Digits) -> dict[str, bytes]:
 
 if __name__ == "__main__":
     PLACE.mkdir(parents=True, exist_ok=True)
-    for name, content in sample(Digits.mnist()).items():
+    for name, content in sample(ImageSet.mnist()).items():
         packed = lzma.compress(content, preset=9 | lzma.PRESET_EXTREME)
         (PLACE / f"{name}.xz").write_bytes(packed)
         sha256 = hashlib.sha256(content).hexdigest()

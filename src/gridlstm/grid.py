@@ -26,6 +26,7 @@ from gridlstm.regularisation import (
     draw_zoneout,
     expand_zoneout,
 )
+from gridlstm.sharing import Shareable
 from gridlstm.sides import check_sides, from_faces, make_incoming, make_mask
 from gridlstm.state import State
 from gridlstm.transfer import check_transform
@@ -33,7 +34,7 @@ from gridlstm.transfer import check_transform
 __all__ = ["GridLSTM"]
 
 
-class GridLSTM(GridParameters):
+class GridLSTM(Shareable, GridParameters):
     r"""A grid of LSTM blocks in any number of dimensions (section 3).
 
     The block at each position concatenates the hidden vectors that reach it along all dimensions,

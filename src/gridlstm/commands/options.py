@@ -9,6 +9,7 @@ from gridlstm.command import DataFolder, OptionalRun, RunPath, RunPaths
 from gridlstm.experiments.record import EvalOptions, Experiment, OptionsType
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.fields import Threads, check_fields, check_types
+from gridlstm.training.settings import TrackerName
 
 __all__ = ["CollectOptions", "Eval", "ExportOptions", "ListOptions", "Preset", "RunOptions", "Train"]
 
@@ -35,6 +36,8 @@ class RunOptions:
     Results are equal bit for bit only for the same number."""
     device: Literal["cpu", "cuda"] = "cpu"
     """The device to train on."""
+    track: TrackerName | None = None
+    """Also send metrics to TensorBoard or to Weights & Biases (offline: WANDB_MODE=offline)."""
     data: DataFolder = None
     """The directory of data sets. Default: $GRIDLSTM_DATA. Missing files are downloaded."""
     show: int = 0

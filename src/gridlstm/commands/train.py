@@ -27,6 +27,7 @@ from gridlstm.training.processes import Processes
 from gridlstm.training.reporter import Reporter
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.stop import StopRequest, stop_on_signals
+from gridlstm.training.trackers import check_tracker
 from gridlstm.training.trainer import Outcome, Trainer, TrainingError
 from gridlstm.training.weights import make_on_meta, save_weights
 
@@ -48,6 +49,7 @@ def run(options: Train[Any]) -> None:
     if run_options.preset not in experiment.presets:
         expected = ", ".join(experiment.presets)
         raise ValueError(f"preset: expected one of {expected}, got {run_options.preset}")
+    check_tracker(run_options.track)
     problem = experiment.make_problem(settings, run_options.data)
     if run_options.show:
         check_memory(settings, run_options.show)
@@ -102,12 +104,13 @@ def _train(
         if processes.first:
             _begin_session(run, trainer, processes.count)
         try:
-            with Reporter(run if processes.first else None, trainer, stop) as reporter:
+            reported = run if processes.first else None
+            with Reporter(reported, trainer, stop, run_options.track) as reporter:
                 outcome = trainer.run(reporter)
-            if processes.first:
-                trainer.use_best()
-                summary = {"run": path.name, **asdict(outcome), **_sizes(trainer.network)}
-                run.finish_session(summary, save_weights(trainer.network, run.model))
+                if processes.first:  # Before a tracker ends, which may wait for a network.
+                    trainer.use_best()
+                    summary = {"run": path.name, **asdict(outcome), **_sizes(trainer.network)}
+                    run.finish_session(summary, save_weights(trainer.network, run.model))
         except RunError as error:  # While running, an error of writing has another exit code.
             raise TrainingError(str(error)) from error
         if processes.first:

@@ -10,11 +10,12 @@ from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
 from gridlstm.grid_options import GridOptions
 from gridlstm.models.projection import Projection, Readout, read, read_size
+from gridlstm.sharing import Shareable
 
 __all__ = ["DeepGridLSTM"]
 
 
-class DeepGridLSTM(nn.Module):
+class DeepGridLSTM(Shareable, nn.Module):
     """One-dimensional Grid LSTM: layers that pass on a memory as well as their activations.
 
     The input is projected into the hidden and memory vectors that enter the first of ``num_layers``

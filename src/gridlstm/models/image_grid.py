@@ -1,5 +1,7 @@
 """A Grid LSTM for images: the 3-LSTM over two spatial dimensions and depth."""
 
+from collections.abc import Sequence
+
 from torch import Tensor
 from typing_extensions import Unpack
 
@@ -11,12 +13,13 @@ from gridlstm.grid_options import GridOptions
 from gridlstm.models.grid_stack import GridStack
 from gridlstm.models.image_network import CORNERS, ImageNetwork, cut_patches
 from gridlstm.models.projection import Projection
+from gridlstm.sharing import Shareable
 from gridlstm.state import State
 
 __all__ = ["ImageGridLSTM"]
 
 
-class ImageGridLSTM(ImageNetwork):
+class ImageGridLSTM(Shareable, ImageNetwork):
     """Three-dimensional Grid LSTM over an image (appendix, Figure 11).
 
     Each non-overlapping patch is projected into the hidden and memory vectors that enter the depth
@@ -32,6 +35,7 @@ class ImageGridLSTM(ImageNetwork):
         channels: the number of values per pixel.
         num_classes: the number of classes; ``None`` for a backbone, which has no classifier and
             returns :meth:`features`.
+        class_names: the names of the classes, saved with the weights. Default: they have none.
         patch_size: the side of a patch in pixels; must divide height and width.
         depth: the transform along depth, as in :class:`Dim`: ``"lstm"``, or a non-LSTM transform such
             as the paper's ``"relu"``. Without a memory along depth, patches enter as hidden vectors
@@ -48,14 +52,15 @@ class ImageGridLSTM(ImageNetwork):
         stack.grids.K: the :class:`GridLSTM` of layer K, with the dimensions row, column and depth.
         relu.weight: ``[relu, rows · columns · feature_size]``; absent without classes.
         scores.weight: ``[classes, relu]``; absent without classes.
+        names: a buffer with the names of the classes; absent without names.
 
     Attributes:
         feature_size: the length of a vector of :meth:`features`.
 
     Raises:
         TypeError: if an argument is unknown or of the wrong type.
-        ValueError: if a number is not positive, ``patch_size`` does not divide the image, or the
-            transform is unknown.
+        ValueError: if a number is not positive, ``patch_size`` does not divide the image, the
+            transform is unknown, or there is not one name for each class.
 
     Notes:
         - Corners are taken clockwise, starting at the first row and column; a fifth layer starts where
@@ -80,6 +85,7 @@ class ImageGridLSTM(ImageNetwork):
         *,
         channels: int = 1,
         num_classes: int | None = 10,
+        class_names: Sequence[str] | None = None,
         patch_size: int = 2,
         depth: str | Cell | Transfer = "lstm",
         tied: bool = False,
@@ -100,6 +106,7 @@ class ImageGridLSTM(ImageNetwork):
             parts=2 if along_depth.has_memory else 1,
             channels=channels,
             num_classes=num_classes,
+            class_names=class_names,
             relu_size=relu_size,
             device=device,
             dtype=dtype,

@@ -1,6 +1,8 @@
 """The base class of image networks: patches, checks of images, and a classifier on top."""
 
+import json
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TypedDict
 
 import torch
@@ -11,7 +13,7 @@ from gridlstm.checks import check_positive, check_tensor
 from gridlstm.models.projection import read
 from gridlstm.state import State
 
-__all__ = ["CORNERS", "ImageNetwork", "ImageNetworkOptions", "cut_patches"]
+__all__ = ["CORNERS", "ImageNetwork", "ImageNetworkOptions", "cut_patches", "decode_names"]
 
 CORNERS = ((False, False), (False, True), (True, True), (True, False))
 """For each corner, whether a sweep from it reverses the rows and the columns."""
@@ -37,6 +39,7 @@ class ImageNetworkOptions(TypedDict, total=False):
 
     channels: int
     num_classes: int | None
+    class_names: Sequence[str] | None
     relu_size: int
     device: torch.device | str | None
     dtype: torch.dtype | None
@@ -58,6 +61,7 @@ class ImageNetwork(nn.Module, ABC):
         parts: the length of a vector of the last map, in multiples of ``hidden_size``.
         channels: the number of values per pixel.
         num_classes: the number of classes; ``None`` for a backbone without a classifier.
+        class_names: the names of the classes, saved with the weights. Default: they have none.
         relu_size: the number of ReLUs; a backbone has none. The paper's networks have 2048 or 4096,
             which hold most of their parameters.
         device: the device of the parameters.
@@ -66,14 +70,18 @@ class ImageNetwork(nn.Module, ABC):
     Variables:
         relu.weight: ``[relu, rows · columns · features]``; absent without classes.
         scores.weight: ``[classes, relu]``; absent without classes.
+        names: a buffer of bytes with the names of the classes as JSON; absent without names.
 
     Attributes:
         feature_size: the length of a vector of :meth:`features`.
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if a number is not positive, or ``patch_size`` does not divide the image.
+        ValueError: if a number is not positive, ``patch_size`` does not divide the image, or there is
+            not one name for each class.
     """
+
+    names: Tensor | None
 
     def __init__(
         self,
@@ -86,6 +94,7 @@ class ImageNetwork(nn.Module, ABC):
         parts: int,
         channels: int = 1,
         num_classes: int | None = 10,
+        class_names: Sequence[str] | None = None,
         relu_size: int = 128,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -109,6 +118,7 @@ class ImageNetwork(nn.Module, ABC):
         self.num_classes = num_classes
         self.relu_size = relu_size
         self._check_divided("image_size", height, width)
+        self.register_buffer("names", _encode_names(class_names, num_classes))
         self.relu: nn.Linear | None = None
         self.scores: nn.Linear | None = None
         if num_classes is not None:
@@ -116,6 +126,11 @@ class ImageNetwork(nn.Module, ABC):
             self.relu = nn.Linear(inputs, relu_size, device=device, dtype=dtype)
             self.scores = nn.Linear(relu_size, num_classes, device=device, dtype=dtype)
             self._reset_classifier(self.relu, self.scores)
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """The names of the classes, if they have names."""
+        return None if self.names is None else decode_names(bytes(self.names.tolist()))
 
     @property
     def scale(self) -> int:
@@ -207,3 +222,29 @@ def _check_image_size(image_size: int | tuple[int, int]) -> tuple[int, int]:
     for size in sizes:
         check_positive("image_size", size)
     return sizes[0], sizes[1]
+
+
+def _encode_names(names: Sequence[str] | None, num_classes: int | None) -> Tensor | None:
+    """The names of classes as a tensor of bytes."""
+    if names is None:
+        return None
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"class_names: expected a list of strings, got {names!r}")
+    if len(set(names)) != len(names) or len(names) != num_classes:
+        raise ValueError(
+            f"class_names: expected a different name for each of the {num_classes} classes, "
+            f"got {list(names)}"
+        )
+    return torch.tensor(list(json.dumps(list(names)).encode()), dtype=torch.uint8)
+
+
+def decode_names(encoded: bytes) -> tuple[str, ...]:
+    """The names of classes in the buffer of a network.
+
+    Raises:
+        ValueError: if it holds anything else.
+    """
+    names = json.loads(encoded)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("expected a list of strings, got something else")
+    return tuple(names)

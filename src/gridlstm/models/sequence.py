@@ -23,12 +23,13 @@ from gridlstm.grid import GridLSTM
 from gridlstm.grid_options import GridOptions
 from gridlstm.models.projection import Projection, Readout, read, read_size
 from gridlstm.models.sequence_state import Pair, check_pair, join_directions, split_directions, swap
+from gridlstm.sharing import Shareable
 from gridlstm.state import State
 
 __all__ = ["SequenceGridLSTM"]
 
 
-class SequenceGridLSTM(nn.Module):
+class SequenceGridLSTM(Shareable, nn.Module):
     """Two-dimensional Grid LSTM over time and depth, with the calling convention of ``torch.nn.LSTM``.
 
     Each element of the sequence is projected into the hidden and memory vectors that enter the depth

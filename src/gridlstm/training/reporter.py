@@ -1,8 +1,5 @@
 """Reports the progress of a run: on a terminal, as lines of JSON, in files."""
 
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
-
 from rich.console import Console
 
 from gridlstm.errors import one_line
@@ -10,11 +7,10 @@ from gridlstm.pipes import best_effort_stdout, print_json
 from gridlstm.training.problem import Measures
 from gridlstm.training.progress import ProgressLine
 from gridlstm.training.rundir import RunDir
+from gridlstm.training.settings import TrackerName
 from gridlstm.training.stop import StopRequest
+from gridlstm.training.trackers import SafeTracker
 from gridlstm.training.trainer import Trainer
-
-if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
 
 __all__ = ["Reporter"]
 
@@ -26,13 +22,20 @@ class Reporter:
         run: the directory for metrics; ``None`` in all processes but the first, which report nothing.
         trainer: the trainer to report on.
         stop: says whether a signal requests a stop.
+        track: where metrics go besides the directory, if anywhere.
     """
 
-    def __init__(self, run: RunDir | None, trainer: Trainer, stop: StopRequest) -> None:
+    def __init__(
+        self,
+        run: RunDir | None,
+        trainer: Trainer,
+        stop: StopRequest,
+        track: TrackerName | None = None,
+    ) -> None:
         self._run = run
         self._stop = stop
         console = Console(file=best_effort_stdout())
-        self._writer = None if run is None else _tensorboard(run, trainer.samples)
+        self._tracker = None if run is None else SafeTracker(track, run, trainer.samples)
         self._prints_lines = run is not None and not console.is_terminal
         self._line: ProgressLine | None = None
         if run is not None and console.is_terminal:
@@ -44,11 +47,11 @@ class Reporter:
             self._line.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if self._line is not None:
             self._line.stop()
-        if self._writer is not None:
-            self._writer.close()
+        if self._tracker is not None:
+            self._tracker.close(failed=error is not None)
 
     def stepped(self, samples: int, loss: float) -> None:
         """Updates the progress line."""
@@ -64,20 +67,9 @@ class Reporter:
             self._run.append_metrics(row)
         if self._prints_lines:
             print_json(row, best_effort_stdout())
-        if self._writer is not None:
-            for name, value in row.items():
-                if name not in ("samples", "step"):
-                    self._writer.add_scalar(name, value, int(row["samples"]))
+        if self._tracker is not None:
+            self._tracker.evaluated(row)
 
     def interrupted(self) -> bool:
         """Whether a signal requests a stop."""
         return self._stop.signal is not None
-
-
-def _tensorboard(run: RunDir, samples: int) -> "SummaryWriter | None":
-    """A writer of TensorBoard files, if TensorBoard is installed."""
-    if find_spec("tensorboard") is None:
-        return None
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(run.path / "tensorboard"), purge_step=samples + 1)

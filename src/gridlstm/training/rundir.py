@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from gridlstm.errors import ExpectedError
 from gridlstm.files import make_folder, read_json, write_json, write_text
@@ -32,6 +32,7 @@ from gridlstm.training.run_files import (
     parse_sessions,
     parse_summary,
 )
+from gridlstm.training.settings import TrackerName
 
 __all__ = ["RunDir", "RunError"]
 
@@ -249,7 +250,8 @@ class RunDir:
         try:
             if self.checkpoints.exists():
                 self.checkpoints.rename(self.path / f".checkpoints.{os.getpid()}")
-            _remove(*self.path.glob(".checkpoints.*"), self.path / "tensorboard", self.old_best)
+            _remove(*self.path.glob(".checkpoints.*"), self.old_best)
+            _remove(*(self.path / name for name in get_args(TrackerName)))
             _remove(*(self.path / name for name in (*RESULTS, *RUN_FILES) if name != "config.json"))
         except OSError as error:
             raise RunError(f"cannot overwrite {self.path}: {error}") from error

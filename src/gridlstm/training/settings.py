@@ -5,7 +5,10 @@ from typing import Literal
 
 from gridlstm.fields import check_fields, check_types
 
-__all__ = ["Training"]
+__all__ = ["TrackerName", "Training"]
+
+TrackerName = Literal["tensorboard", "wandb"]
+"""Where metrics can go besides the directory of a run. Each has a folder of this name there."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gridlstm.experiments.images.confusion import shortened, show_image
 from gridlstm.models.image_grid import ImageGridLSTM
 from gridlstm.models.image_multidimensional import ImageMultidimensionalLSTM
 from gridlstm.models.image_network import CORNERS, ImageNetwork
@@ -34,7 +35,7 @@ def draw_activations(network: ImageNetwork, image: NDArray[np.uint8], inputs: Te
 
     Args:
         network: the network.
-        image: ``[height, width]``, from 0 to 255.
+        image: ``[height, width]`` or ``[3, height, width]``, from 0 to 255.
         inputs: the image as the network reads it, ``[1, channels, height, width]``.
     """
     layers = network.layers(inputs)
@@ -45,8 +46,10 @@ def draw_activations(network: ImageNetwork, image: NDArray[np.uint8], inputs: Te
     for axes in panels[:, 0]:
         axes.set_axis_off()
     panels[0, 0].set_axis_on()
-    panels[0, 0].imshow(image, cmap="gray_r", vmin=0, vmax=255)
-    panels[0, 0].set_title(f"predicted {int(network(inputs).argmax())}", fontsize=8)
+    show_image(panels[0, 0], image, inverted=network.class_names is None)
+    predicted = int(network(inputs).argmax())
+    name = predicted if network.class_names is None else shortened(network.class_names[predicted])
+    panels[0, 0].set_title(f"predicted {name}", fontsize=8)
     swept = isinstance(network, ImageGridLSTM | ImageMultidimensionalLSTM)
     for k, state in enumerate(layers):
         arrow = f" {ARROWS[CORNERS[k % len(CORNERS)]]}" if swept else ""

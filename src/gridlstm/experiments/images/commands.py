@@ -10,9 +10,8 @@ from rich.console import Console
 from gridlstm.data.locate import DataError
 from gridlstm.errors import one_line
 from gridlstm.experiments.images import IMAGES
-from gridlstm.experiments.images.options import ClassifyOptions
-from gridlstm.experiments.images.pictures import read_picture, to_digit
-from gridlstm.experiments.images.problem import classify, load_classifier
+from gridlstm.experiments.images.options import ClassifyOptions, ImageOptions
+from gridlstm.experiments.images.problem import class_of, classify, load_classifier, read_image
 from gridlstm.experiments.trained import open_run, options_of
 from gridlstm.pipes import print_json
 
@@ -29,27 +28,28 @@ def classify_pictures(options: ClassifyOptions) -> None:
     run = open_run(options.run, "images")
     run_options = options_of(run, IMAGES)
     network = load_classifier(run)
-    read = [(path, _read(path)) for path in options.images]
+    read = [(path, _read(path, run_options)) for path in options.images]
     pictures = [(path, image) for path, image in read if image is not None]
     images = np.array([image for _, image in pictures])
     console = Console()
     answers = classify(network, images, run_options) if pictures else ()
     for (path, _), probabilities in zip(pictures, answers, strict=True):
-        digit = int(probabilities.argmax())
+        likeliest = int(probabilities.argmax())
+        answer = class_of(likeliest, network.class_names)
         if console.is_terminal:
-            line = one_line(f"{path}: {digit} ({probabilities[digit]:.1%})")
+            line = one_line(f"{path}: {answer} ({probabilities[likeliest]:.1%})")
             console.print(line, highlight=False, soft_wrap=True, markup=False)
         else:
-            probability = round(float(probabilities[digit]), 6)
-            print_json({"image": str(path), "class": digit, "probability": probability})
+            probability = round(float(probabilities[likeliest]), 6)
+            print_json({"image": str(path), "class": answer, "probability": probability})
     if len(pictures) < len(options.images):
         raise SystemExit(1)
 
 
-def _read(path: Path) -> NDArray[np.uint8] | None:
-    """The digit in a picture; ``None``, after a line on standard error, if it cannot be read."""
+def _read(path: Path, options: ImageOptions) -> NDArray[np.uint8] | None:
+    """A picture as an image; ``None``, after a line on standard error, if it cannot be read."""
     try:
-        return to_digit(read_picture(path), str(path))
+        return read_image(path, options)
     except DataError as error:
         sys.stderr.write(f"gridlstm classify: {one_line(error)}\n")
         return None

@@ -1,4 +1,4 @@
-"""Images of handwritten digits: MNIST, or a sample of it that is part of the package.
+"""Images by class: MNIST, a sample of it that is part of the package, or any other set.
 
 The order of an epoch and the shift of each image are a pure function of the seed and the number of the
 sample.
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from gridlstm.data.draw import draw, shuffled_index
 from gridlstm.data.locate import DataError, Source, as_data_error, check_size, embedded, find
 
-__all__ = ["MNIST", "Digits", "Labelled", "draw_images", "parse_idx", "shift"]
+__all__ = ["MNIST", "ImageSet", "Labelled", "draw_images", "parse_idx", "shift"]
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
+
+Fill = Literal["zeros", "edge"]
 
 CLASSES = 10
 SHIFTS = 2**32
@@ -71,7 +73,7 @@ class Labelled(NamedTuple):
     """Images and their labels.
 
     Attributes:
-        images: ``[images, height, width]``, from 0 to 255.
+        images: ``[images, height, width]``, from 0 to 255; ``[images, 3, height, width]`` in colour.
         labels: the class of each, ``[images]``.
     """
 
@@ -84,10 +86,10 @@ class Labelled(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Digits:
+class ImageSet:
     """Images in three parts, for training, validation and test.
 
-    >>> digits = Digits.sample()
+    >>> digits = ImageSet.sample()
     >>> [len(part.images) for part in (digits.train, digits.valid, digits.test)]
     [1500, 300, 500]
     """
@@ -100,9 +102,13 @@ class Digits:
     """How many of them, at the end, are for validation."""
     test: Labelled
     """The test images."""
+    class_names: tuple[str, ...] | None = None
+    """The names of the classes; ``None`` for the digits from 0 to 9."""
+    test_files: tuple[str, ...] | None = None
+    """The file of each test image, if they have files of their own."""
 
     @classmethod
-    def mnist(cls, folder: Path | None = None) -> "Digits":
+    def mnist(cls, folder: Path | None = None) -> "ImageSet":
         """All of MNIST: 50,000, 10,000 and 10,000 images.
 
         Args:
@@ -120,7 +126,7 @@ class Digits:
         return cls("mnist", _labelled("train", read), 10_000, _labelled("t10k", read))
 
     @classmethod
-    def sample(cls) -> "Digits":
+    def sample(cls) -> "ImageSet":
         """The first images of each class, part of the package: 1,500, 300 and 500."""
 
         def read(name: str) -> Bytes:
@@ -138,9 +144,14 @@ class Digits:
         """The validation images."""
         return self.retrain.part(-self.validated, None)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the classes."""
+        return self.class_names or tuple(map(str, range(CLASSES)))
+
     def sha256(self) -> str:
-        """The checksum of all images and labels."""
-        digest = hashlib.sha256()
+        """The checksum of all images, labels and names of classes."""
+        digest = hashlib.sha256("".join(f"{name}\0" for name in self.class_names or ()).encode())
         for array in (*self.retrain, *self.test):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
@@ -174,7 +185,9 @@ def parse_idx(name: str, content: Bytes, axes: int) -> Bytes:
         return content[header:].reshape(sizes)
 
 
-def draw_images(part: Labelled, seed: int, first: int, count: int, limit: int) -> Labelled:
+def draw_images(
+    part: Labelled, seed: int, first: int, count: int, limit: int, fill: Fill = "zeros"
+) -> Labelled:
     """Training samples ``first`` to ``first + count - 1``, shifted.
 
     Images are visited epoch after epoch, in a different order in each epoch. Each time, an image is
@@ -183,25 +196,27 @@ def draw_images(part: Labelled, seed: int, first: int, count: int, limit: int) -
     numbers = np.arange(first, first + count)
     places = shuffled_index(seed, numbers, len(part.images))
     by = draw(seed, numbers, 2, -limit, limit + 1, stream=SHIFTS)
-    return Labelled(shift(part.images[places], by, limit), part.labels[places])
+    return Labelled(shift(part.images[places], by, limit, fill), part.labels[places])
 
 
-def shift(images: Bytes, by: Ints, limit: int) -> Bytes:
-    """Shifts each image down and right, filling with zeros.
+def shift(images: Bytes, by: Ints, limit: int, fill: Fill = "zeros") -> Bytes:
+    """Shifts each image down and right.
 
     Args:
-        images: ``[images, height, width]``.
+        images: ``[images, height, width]``, or ``[images, channels, height, width]``.
         by: the pixels down and right for each image, ``[images, 2]``; negative for up and left.
         limit: the largest absolute value of ``by``.
+        fill: what enters: zeros, or the pixels of the edge again.
 
     >>> shift(np.array([[[1, 2], [3, 4]]], np.uint8), np.array([[0, 1]]), 1)
     array([[[0, 1],
             [0, 3]]], dtype=uint8)
     """
-    padded = np.pad(images, ((0, 0), (limit, limit), (limit, limit)))
-    windows = sliding_window_view(padded, images.shape[1:], (1, 2))
+    around = [(0, 0)] * (images.ndim - 2) + [(limit, limit)] * 2
+    padded = np.pad(images, around, mode="edge" if fill == "edge" else "constant")
+    windows = sliding_window_view(padded, images.shape[-2:], (-2, -1))
     down, right = limit - by.T
-    return np.ascontiguousarray(windows[np.arange(len(images)), down, right])
+    return np.ascontiguousarray(windows[np.arange(len(images)), ..., down, right, :, :])
 
 
 def _labelled(part: str, read: Callable[[str], Bytes]) -> Labelled:

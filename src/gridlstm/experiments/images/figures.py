@@ -8,16 +8,21 @@ from numpy.typing import NDArray
 
 from gridlstm.experiments.images import IMAGES
 from gridlstm.experiments.images.activations import draw_activations
+from gridlstm.experiments.images.confusion import draw_confusion, draw_mistakes
 from gridlstm.experiments.images.data import Labelled
-from gridlstm.experiments.images.digits import draw_confusion, draw_mistakes
 from gridlstm.experiments.images.options import (
     ActivationsOptions,
     ConfusionOptions,
     ImageOptions,
     MistakesOptions,
 )
-from gridlstm.experiments.images.pictures import read_picture, to_digit
-from gridlstm.experiments.images.problem import ImageProblem, as_input, classify, load_classifier
+from gridlstm.experiments.images.problem import (
+    ImageProblem,
+    as_input,
+    classify,
+    load_classifier,
+    read_image,
+)
 from gridlstm.experiments.trained import load, options_of
 from gridlstm.figures.save import write_figure
 from gridlstm.models.image_network import ImageNetwork
@@ -35,18 +40,20 @@ class _Tested(NamedTuple):
 
 
 def plot_confusion(options: ConfusionOptions) -> None:
-    """Draws the confusion matrix of the test digits."""
+    """Draws the confusion matrix of the test images."""
     tested = _load(options.run, options.data)
     probabilities = classify(tested.network, tested.test.images, tested.options)
-    classes = probabilities.shape[1]
-    write_figure(draw_confusion(tested.test.labels, probabilities.argmax(1), classes), options)
+    predicted, names = probabilities.argmax(1), tested.network.class_names
+    classes = names or probabilities.shape[1]
+    write_figure(draw_confusion(tested.test.labels, predicted, classes), options)
 
 
 def plot_mistakes(options: MistakesOptions) -> None:
-    """Draws the misclassified test digits."""
+    """Draws the misclassified test images."""
     tested = _load(options.run, options.data)
     probabilities = classify(tested.network, tested.test.images, tested.options)
-    write_figure(draw_mistakes(*tested.test, probabilities), options)
+    names = tested.network.class_names
+    write_figure(draw_mistakes(*tested.test, probabilities, names), options)
 
 
 def plot_activations(options: ActivationsOptions) -> None:
@@ -66,7 +73,7 @@ def plot_activations(options: ActivationsOptions) -> None:
     else:
         run = RunDir.open(options.run)
         run_options = options_of(run, IMAGES)
-        image = to_digit(read_picture(Path(options.input)), options.input)
+        image = read_image(Path(options.input), run_options)
         network = load_classifier(run)
     write_figure(draw_activations(network, image, as_input(image[None], run_options)), options)
 
@@ -77,4 +84,4 @@ def _load(path: Path, data: Path | None) -> _Tested:
     _, problem, network = load(run, data)
     assert isinstance(problem, ImageProblem), "the problem of images"
     assert isinstance(network, ImageNetwork), "their network"
-    return _Tested(problem.digits.test, network, options)
+    return _Tested(problem.dataset.test, network, options)

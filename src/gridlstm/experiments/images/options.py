@@ -23,16 +23,25 @@ __all__ = [
 
 SIDE = 28
 """The number of pixels of an image of MNIST along each axis."""
+LARGEST = 1024
+"""The largest side of own pictures. A grid has a block for every patch, one after the other."""
 SHRINKING = ("renet", "convolutional")
 """Networks in which every layer, not only the first, turns patches into single positions."""
 
 
 @dataclass(frozen=True)
 class ImageOptions(Options):
-    """Recognise handwritten digits (appendix, Figures 11 and 12)."""
+    """Recognise handwritten digits, or your own classes of pictures (appendix, Figures 11 and 12)."""
 
     dataset: Literal["sample", "mnist"] = "sample"
     """The images: a sample that comes with the package, or all of MNIST."""
+    folder: str | None = None
+    """A folder to use instead of a dataset, with a folder of pictures for each class.
+    Or with such folders in its folders train, valid and test."""
+    pixels: int = SIDE
+    """With --folder: pictures are resized to this many pixels along each axis."""
+    colour: bool = False
+    """With --folder: keep the colours of the pictures. Default: shades of grey."""
     network: Literal[
         "untied-grid",
         "tied-grid",
@@ -69,8 +78,11 @@ class ImageOptions(Options):
     def __post_init__(self) -> None:
         check_types(self)
         check_fields(self, "layers", "hidden", "relu", least=1)
-        check_fields(self, "patch", least=1, most=SIDE)
-        check_fields(self, "shift", least=0, below=SIDE)
+        check_fields(self, "pixels", least=1, most=LARGEST)
+        check_fields(self, "patch", least=1, most=self.pixels)
+        check_fields(self, "shift", least=0, below=self.pixels)
+        if self.folder is None and (self.pixels != SIDE or self.colour):
+            raise ValueError("pixels, colour: only for own pictures; expected a folder, got none")
         if self.network in SHRINKING and self.forget_bias is not None:
             raise ValueError(
                 f"forget_bias: expected None for {self.network}, which has no forget gates, "
@@ -85,7 +97,12 @@ class ImageOptions(Options):
     @property
     def size(self) -> str:
         """The name of the data set."""
-        return self.dataset
+        return self.dataset if self.folder is None else Path(self.folder).absolute().name
+
+    @property
+    def channels(self) -> int:
+        """The number of values per pixel."""
+        return 3 if self.colour else 1
 
     @property
     def stored_layers(self) -> int:
@@ -100,7 +117,7 @@ class ImageOptions(Options):
     @property
     def side(self) -> int:
         """The number of pixels of the cropped image along each axis."""
-        return SIDE - SIDE % self.patch
+        return self.pixels - self.pixels % self.patch
 
 
 PRESETS = {
@@ -140,10 +157,10 @@ PicturePaths = Annotated[tuple[Path, ...], Positional, arg(name="image", metavar
 
 @dataclass(frozen=True)
 class ClassifyOptions:
-    """Recognise the digit in each picture, with a network trained on images."""
+    """Recognise the digit or the class of each picture, with a network trained on images."""
 
     paths: PicturePaths
-    """Pictures of one digit each, dark on light or light on dark, in any usual format.
+    """Pictures in any usual format; for digits one each, dark on light or light on dark.
     RUN is the directory of a run. Default: the network that comes with the package."""
 
     def __post_init__(self) -> None:
@@ -171,14 +188,14 @@ class DigitsFigure(RunFigure):
 
 @dataclass(frozen=True, kw_only=True)
 class ConfusionOptions(DigitsFigure):
-    """Draw the confusion matrix of the test digits."""
+    """Draw the confusion matrix of the test images."""
 
     kind: ClassVar[str] = "confusion"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MistakesOptions(DigitsFigure):
-    """Draw the misclassified test digits."""
+    """Draw the misclassified test images."""
 
     kind: ClassVar[str] = "mistakes"
 

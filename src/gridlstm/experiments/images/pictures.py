@@ -1,11 +1,13 @@
-"""Converts pictures of digits to images like those of MNIST.
+"""Reads pictures, which may come from anywhere, and converts those of digits to images like MNIST's.
 
 MNIST has light strokes on black. A digit fits into a box of 20 × 20 pixels, with its proportions kept,
 and is placed in 28 × 28 pixels so that its centre of mass is in the middle.
 """
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +15,11 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from gridlstm.data.locate import DataError, open_file
 
-__all__ = ["read_picture", "to_digit"]
+__all__ = ["read_picture", "read_square", "to_digit"]
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
+Pixels = TypeVar("Pixels", Bytes, Floats)
 
 SIDE, BOX = 28, 20
 PIXELS = 50_000_000
@@ -41,12 +44,36 @@ def read_picture(path: Path) -> Floats:
     Raises:
         DataError: if the path is not a file, or the picture is damaged or too large.
     """
+    return _read(path, LARGEST, _brightness)
+
+
+def read_square(path: Path, side: int, *, colour: bool = False) -> Bytes:
+    """Reads the largest square in the middle of a picture, resized.
+
+    Formats and orientation are as in :func:`read_picture`. Transparent parts are white.
+
+    Args:
+        path: the picture.
+        side: height and width of the result.
+        colour: whether to keep colours; shades of grey otherwise.
+
+    Returns:
+        ``[side, side]``, from 0 to 255; ``[3, side, side]`` in colour: red, green and blue.
+
+    Raises:
+        DataError: if the path is not a file, or the picture is damaged or too large.
+    """
+    return _read(path, 2 * side, lambda picture: _square(picture, side, "RGB" if colour else "L"))
+
+
+def _read(path: Path, least: int, convert: Callable[[Image.Image], Pixels]) -> Pixels:
+    """The pixels of a picture. A JPEG may be decoded at a reduced size, not below ``least`` pixels."""
     with open_file(path) as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # About damaged EXIF data.
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
             with Image.open(file) as picture:
-                return _brightness(picture)
+                return convert(_upright(picture, least))
         except UnidentifiedImageError:
             reason = "not in a format that can be read"
         except Exception as error:  # For damaged files, Pillow may raise anything.
@@ -79,17 +106,43 @@ def to_digit(brightness: Floats, name: str = "picture") -> Bytes:
     return _centred(_fitted(ink[_box(stroke)]))
 
 
-def _brightness(picture: Image.Image) -> Floats:
+def _upright(picture: Image.Image, least: int) -> Image.Image:
+    """A picture with the orientation stored by a camera, once its format and size are accepted."""
     if picture.format in ("EPS", "FITS"):  # EPS is a program; FITS may unpack to any size.
         raise ValueError(f"not in a format that can be read: {picture.format}")
-    picture.draft(None, (LARGEST, LARGEST))  # Decodes a JPEG at reduced size.
+    picture.draft(None, (least, least))  # Decodes a JPEG at reduced size.
     if picture.width * picture.height > PIXELS:
         raise ValueError(f"{picture.width} × {picture.height} pixels, more than {PIXELS:,}")
-    picture = ImageOps.exif_transpose(picture)
-    if picture.mode == "F" or picture.mode.startswith("I"):  # A conversion to bytes would clip values.
-        shades = np.nan_to_num(_reduced(picture.convert("F")))
-        usual = (1.0, 255.0, 65535.0) if picture.mode == "F" else (65535.0,)
-        return shades / next((white for white in usual if shades.max() <= white), shades.max())
+    return ImageOps.exif_transpose(picture)
+
+
+def _has_wide_pixels(picture: Image.Image) -> bool:
+    """Whether a conversion to bytes would clip values."""
+    return picture.mode == "F" or picture.mode.startswith("I")
+
+
+def _shades(picture: Image.Image, values: Floats) -> Floats:
+    """The values of wide pixels, from 0 to 1."""
+    values = np.nan_to_num(values)
+    usual = (1.0, 255.0, 65535.0) if picture.mode == "F" else (65535.0,)
+    return values / next((white for white in usual if values.max() <= white), values.max())
+
+
+def _square(picture: Image.Image, side: int, mode: str) -> Bytes:
+    if _has_wide_pixels(picture):
+        shades = _shades(picture, np.asarray(picture.convert("F"), np.float64))
+        picture = Image.fromarray(np.rint(255 * np.clip(shades, 0, 1)).astype(np.uint8))
+    elif picture.has_transparency_data:
+        picture = picture.convert("RGBA")
+        picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
+    square = ImageOps.fit(picture.convert(mode), (side, side), Image.Resampling.BILINEAR)
+    pixels: Bytes = np.asarray(square)
+    return pixels if mode == "L" else np.moveaxis(pixels, -1, 0)
+
+
+def _brightness(picture: Image.Image) -> Floats:
+    if _has_wide_pixels(picture):
+        return _shades(picture, _reduced(picture.convert("F")))
     if picture.mode == "LAB":
         picture = picture.getchannel("L")
     if not picture.has_transparency_data:
