@@ -19,7 +19,7 @@ from gridlstm.bench.contenders import CONTENDERS, Work
 from gridlstm.bench.peak import peak_memory
 from gridlstm.bench.recorded import record_products, replay
 from gridlstm.bench.table import BENCHMARKS
-from gridlstm.bench.train import PARTS
+from gridlstm.bench.training_steps import PARTS
 from gridlstm.dim import Dim
 
 from .figure_text import figure_text

@@ -235,11 +235,7 @@ class Trainer:
         return bool(self.measures) and self.problem.solved(self.measures)
 
     def update(self) -> float:
-        """Does one update of the weights, and returns the mean loss of all processes.
-
-        Raises:
-            TrainingError: if the loss is not finite.
-        """
+        """Does one update, and returns the mean loss of all processes."""
         settings, rank = self.settings, self.processes.rank
         share = settings.batch // self.processes.count
         torch.manual_seed((settings.seed << 32) + self.step * self.processes.count + rank)
