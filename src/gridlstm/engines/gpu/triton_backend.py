@@ -141,7 +141,9 @@ class TritonBackend(Backend):
         block, p = self._call.block, transform.phase
         bias, gates = self._call.biases[p], self._buffers.gates[p].data
         if bias is None:
-            bias = gates.new_zeros(self._call.plan.sets, block.gate_sizes[p], dtype=self._no_vectors.dtype)
+            bias = gates.new_zeros(
+                self._call.plan.sets, block.gate_sizes[p], dtype=self._no_vectors.dtype
+            )
         columns, memory = transform.hidden, transform.memory or slice(0, 0)
         arguments = {
             "table": _make_table(self._call.plan, gates.device)[i],
@@ -203,7 +205,7 @@ class TritonBackend(Backend):
                 "first": self._first(self._buffers.hidden, s),
                 "first_gates": self._first(gates, s),
                 "first_grad": self._first(self._ahead.hidden, s),
-                "next": self._first(self._ahead.hidden, s + 1),
+                "ahead": self._first(self._ahead.hidden, s + 1),
                 **arguments,
             },
         )

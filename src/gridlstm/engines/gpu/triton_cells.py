@@ -1,9 +1,9 @@
-"""The cells in Triton: from preactivations to new vectors, and backward. ``native/kernel.c`` is the same in C.
+"""The cells in Triton: from preactivations to new vectors, and backward, as in ``native/kernel.c``.
 
-A cell works on a tile of rows and columns. ``gates`` points to the tile in the first gate; the others are
-``d`` columns further each. Arithmetic is in the dtype of the states, ``REAL``; ``LOW`` is that of the
-operands and results of products. ``inside`` marks the part of the tile that exists, ``real`` the rows that
-are not masked: the gradients of masked preactivations are zero.
+A cell works on a tile of rows and columns. ``gates`` points to the tile in the first gate; each of the
+others is ``d`` columns further. Arithmetic is in the dtype of the states, ``REAL``; ``LOW`` is that of
+the operands and results of products. ``inside`` marks the part of the tile that exists, ``real`` the
+rows that are not masked: the gradients of masked preactivations are zero.
 """
 
 import triton
@@ -35,14 +35,14 @@ def encode_sigmoid(g, LOW: tl.constexpr):
     """In low precision g, or g - 1 if that is closer to 0; see ``cells/low_precision.py``."""
     if LOW.primitive_bitwidth > 16:
         return g
-    tiny: tl.constexpr = 1e-30 if LOW == tl.bfloat16 else 6.103515625e-5
+    tiny: tl.constexpr = 1e-30 if tl.bfloat16 == LOW else 6.103515625e-5
     shifted = g - 1.0
     return tl.where(g < 0.5, g, tl.where(shifted > -tiny, -tiny, shifted))
 
 
 @triton.jit
 def decode_sigmoid(encoded):
-    """g and 1 - g, both with the precision of what is closer to 0. Without encoding, g is not negative."""
+    """Both g and 1 - g, with the precision of what is closer to 0. An unencoded g is not negative."""
     shifted = encoded < 0
     return tl.where(shifted, 1.0 + encoded, encoded), tl.where(shifted, -encoded, 1.0 - encoded)
 
@@ -52,7 +52,7 @@ def encode_tanh(c, LOW: tl.constexpr):
     """In low precision c or, beyond a half, its distance from 1 or -1, scaled, with the sign of c."""
     if LOW.primitive_bitwidth > 16:
         return c
-    scale: tl.constexpr = 18446744073709551616.0 if LOW == tl.bfloat16 else 65536.0
+    scale: tl.constexpr = 18446744073709551616.0 if tl.bfloat16 == LOW else 65536.0
     distance = 1.0 - tl.abs(c)
     scaled = tl.where(distance * scale < 1.0, 1.0, distance * scale)
     return tl.where(distance > 0.5, c, tl.where(c < 0, -scaled, scaled))
@@ -60,10 +60,10 @@ def encode_tanh(c, LOW: tl.constexpr):
 
 @triton.jit
 def decode_tanh(encoded, LOW: tl.constexpr):
-    """c and 1 - c²."""
+    """Both c and 1 - c²."""
     if LOW.primitive_bitwidth > 16:
         return encoded, 1.0 - encoded * encoded
-    scale: tl.constexpr = 18446744073709551616.0 if LOW == tl.bfloat16 else 65536.0
+    scale: tl.constexpr = 18446744073709551616.0 if tl.bfloat16 == LOW else 65536.0
     a = tl.abs(encoded)
     distance = tl.where(a < 1.0, 1.0 - a, a / scale)
     c = tl.where(a < 1.0, a, 1.0 - distance)
@@ -92,8 +92,7 @@ def lstm(gates, bias, d, m, inside, STANDARD: tl.constexpr):
     new_m = f * m + u * c
     if STANDARD:
         return o * tanh(new_m), new_m
-    else:
-        return tanh(o * new_m), new_m
+    return tanh(o * new_m), new_m
 
 
 @triton.jit
@@ -162,10 +161,9 @@ def transfer(gates, bias, inside, CELL: tl.constexpr, REAL: tl.constexpr):
     tl.store(gates, x, mask=inside)
     if CELL == "tanh":
         return tanh(x)
-    elif CELL == "relu":
+    if CELL == "relu":
         return tl.where(x < 0, 0.0, x)
-    else:
-        return x
+    return x
 
 
 @triton.jit

@@ -1,16 +1,21 @@
-"""The work of a step between its matrix products, in Triton. ``torch_backend.py`` is the place to read first.
+"""The work of a step between its matrix products, in Triton; read ``torch_backend.py`` first.
 
-A kernel works on the columns of one dimension; each of its programs on a tile of rows and columns. Letters
-are those of ``native/kernel.c``: r a row of the step, one per block and sample, d the length of a vector.
+A kernel works on the columns of one dimension, each of its programs on a tile of rows and columns.
+Letters are those of ``native/kernel.c``: r a row of the step, which has one per block and sample, j a
+column, d the length of a vector.
 
-Pointers are to the dimension's first column in a buffer (``h m gates x``, and their gradients), in its
-sides (``in_ out_``, ``[faces, batch, d]``) and in what all blocks give (``blocks_``, ``[blocks, batch, d]``).
-The rows of a buffer are a ``pitch`` apart; those of the step begin at a ``first``, those of the next step at
-``next``. Among the rows of all blocks they begin at ``start``. ``table`` has some numbers for each block. If
-a ``has_`` is zero, the call does not have what it names, and the pointer to it is never used.
+Pointers are to the dimension's first column in a buffer (``h m gates x`` and their gradients), in its
+sides (``in_ out_``, ``[faces, batch, d]``) and in the vectors of all blocks (``blocks_``, ``[blocks,
+batch, d]``). The rows of a buffer are a ``pitch`` apart. Those of the step begin at a ``first``, those
+of the next step at ``ahead``; among the rows of all blocks, the step begins at ``start``. ``table`` has
+four numbers for each block. Where a ``has_`` is zero, the call lacks something: the pointer to it is
+not used.
 
-Nothing is specialised on sizes, options or alignment, so each cell and pair of dtypes is compiled once.
+No kernel is specialised on sizes, options or alignment: it is compiled once for each cell and each pair
+of dtypes.
 """
+
+import inspect
 
 import triton
 import triton.language as tl
@@ -25,7 +30,7 @@ from gridlstm.engines.gpu.triton_cells import (
     transfer_backward,
 )
 
-__all__ = ["COLUMNS", "ROWS", "backward", "enter", "finish", "forward", "is_interpreted", "read"]
+__all__ = ["COLUMNS", "ROWS", "backward", "enter", "finish", "forward", "read"]
 
 ROWS, COLUMNS = 8, 64
 """The size of a tile."""
@@ -34,12 +39,12 @@ ROWS, COLUMNS = 8, 64
 SUCCESSOR, FACE, ENTERS, SET = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 TABLE = tl.constexpr(4)
 
-_kernel = triton.jit(do_not_specialize=range(99))
 
-
-def is_interpreted() -> bool:
-    """Whether Triton's interpreter runs the kernels: ``TRITON_INTERPRET=1`` was set when they were loaded."""
-    return not isinstance(forward, triton.JITFunction)
+def _kernel(function):
+    """Compiles a kernel once for each choice of its constants: what is not annotated may vary."""
+    parameters = inspect.signature(function).parameters.values()
+    varying = [p.name for p in parameters if p.annotation is inspect.Parameter.empty]
+    return triton.jit(function, do_not_specialize=varying)
 
 
 @triton.jit
@@ -64,11 +69,15 @@ def is_real(mask, row, has_mask):
 
 
 @triton.jit
-def beyond(table, row, batch, next, d):
-    """Where vectors go: whether to the next step, their rows there, their places in the outgoing side."""
+def beyond(table, row, batch, ahead, d):
+    """Where vectors go: whether to the next step, rows there, and places in the outgoing side."""
     successor = look_up(table, row, batch, SUCCESSOR)
     b = row % batch
-    return successor >= 0, next + successor * batch + b, (look_up(table, row, batch, FACE) * batch + b) * d
+    return (
+        successor >= 0,
+        ahead + successor * batch + b,
+        (look_up(table, row, batch, FACE) * batch + b) * d,
+    )
 
 
 @triton.jit
@@ -116,18 +125,18 @@ def read(
 @_kernel
 def forward(
     table, mask, kept, scale, bias, h, m, gates, later, out_h, out_m, blocks_h, blocks_m,
-    start, rows, first, first_gates, first_later, next, batch, d, H, G, pitch_h, pitch_m, pitch_g,
+    start, rows, first, first_gates, first_later, ahead, batch, d, H, G, pitch_h, pitch_m, pitch_g,
     has_mask, has_kept, has_later, has_out, has_blocks,
     CELL: tl.constexpr, STANDARD: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Runs the cells after the product, and writes new vectors where they are read next.
+    """Runs the cells after the product, and writes new vectors where they are read ahead.
 
     ``later`` is what the next phase reads. Without ``has_out`` only the gates are computed.
     """
     r, j, inside = tile(rows, d, ROWS, COLUMNS)
     row = start + r
     real = is_real(mask, row, has_mask)
-    goes, there, outside = beyond(table, row, batch, next, d)
+    goes, there, outside = beyond(table, row, batch, ahead, d)
     gates += (first_gates + r) * pitch_g + j
     bias += look_up(table, row, batch, SET) * G + j
     old_h = tl.load(h + (first + r) * pitch_h + j, mask=inside, other=0)
@@ -155,9 +164,9 @@ def forward(
 
 @_kernel
 def backward(
-    table, mask, kept, scale, h, m, gates, later, grad_h, grad_m, in_m, out_h, out_m, blocks_h, blocks_m,
-    start, rows, first, first_gates, first_later, first_grad, next, batch, d, H,
-    pitch_h, pitch_m, pitch_g, has_mask, has_kept, has_later, has_out_h, has_out_m, has_blocks_h,
+    table, mask, kept, scale, h, m, gates, later, grad_h, grad_m, in_m, out_h, out_m, blocks_h,
+    blocks_m, start, rows, first, first_gates, first_later, first_grad, ahead, batch, d, H, pitch_h,
+    pitch_m, pitch_g, has_mask, has_kept, has_later, has_out_h, has_out_m, has_blocks_h,
     has_blocks_m,
     CELL: tl.constexpr, STANDARD: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -168,7 +177,7 @@ def backward(
     r, j, inside = tile(rows, d, ROWS, COLUMNS)
     row = start + r
     real = is_real(mask, row, has_mask)
-    goes, there, outside = beyond(table, row, batch, next, d)
+    goes, there, outside = beyond(table, row, batch, ahead, d)
     gates += (first_gates + r) * pitch_g + j
     grad = gather(
         goes, grad_h + there * pitch_h + j, out_h + outside + j, blocks_h + row * d + j,
@@ -199,7 +208,7 @@ def backward(
 @_kernel
 def finish(
     table, mask, kept_0, kept_1, scale, grad_x_0, grad_x_1, grad_h, in_h, out_h, blocks_h,
-    start, rows, first_grad, first_x, next, batch, d, H, pitch_h,
+    start, rows, first_grad, first_x, ahead, batch, d, H, pitch_h,
     has_mask, has_kept, has_part, phases, has_out_h, has_blocks_h,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -210,7 +219,7 @@ def finish(
     r, j, inside = tile(rows, d, ROWS, COLUMNS)
     row = start + r
     real = is_real(mask, row, has_mask)
-    goes, there, outside = beyond(table, row, batch, next, d)
+    goes, there, outside = beyond(table, row, batch, ahead, d)
     own = (first_grad + r) * pitch_h + j
     grad = tl.load(grad_h + own, mask=inside & (has_part != 0), other=0)
     read_0, read_1 = inside & (phases > 0), inside & (phases > 1)
