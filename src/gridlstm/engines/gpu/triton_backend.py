@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gridlstm.block import Block, Transform
-from gridlstm.cells import LSTM
+from gridlstm.cells import LSTM, Cell
 from gridlstm.engines.backend import Backend, Boundary, kernel_reasons
 from gridlstm.engines.buffers import Buffers, Call, Gradients, Rows
 from gridlstm.engines.native.layout import kind_of
@@ -30,6 +30,7 @@ _DTYPES = (
     (torch.float32, torch.bfloat16),
     (torch.float32, torch.float16),
 )
+_CELLS = ("lstm", "gru", "identity", "tanh", "relu")
 
 
 class TritonBackend(Backend):
@@ -70,7 +71,7 @@ class TritonBackend(Backend):
         device, interpreted = like.device.type, os.environ.get("TRITON_INTERPRET") == "1"
         if device != "cuda" and not (device == "cpu" and interpreted):
             return [f"it runs on CUDA and ROCm, not on {device}"]
-        reasons = kernel_reasons(block, like, product, _DTYPES, lambda cell: kind_of(cell) is not None)
+        reasons = kernel_reasons(block, like, product, _DTYPES, _implements)
         if device == "cuda" and torch.version.hip is None:
             major, minor = torch.cuda.get_device_capability(like.device)
             if major < 7:
@@ -243,6 +244,10 @@ def _make_enters(plan: Plan) -> list[list[bool]]:
     return [
         [bool(enters[step.start : step.stop].any()) for enters in plan.enters] for step in plan.steps
     ]
+
+
+def _implements(cell: Cell) -> bool:
+    return cell.name in _CELLS and kind_of(cell) is not None  # Not another cell of the same name.
 
 
 def _as_bytes(flags: Tensor) -> Tensor:
