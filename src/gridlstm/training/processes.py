@@ -18,8 +18,8 @@ def check_device(device: str) -> None:
     Raises:
         ValueError: if it does not, or if the device cannot be shared by the processes of ``torchrun``.
     """
-    available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
-    if device in available and not available[device]():
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not available.get(device, True):
         raise ValueError(f"device: expected cpu, got {device}, which this machine does not have")
     if device == "mps" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError("device: expected cpu or cuda with several processes, got mps")

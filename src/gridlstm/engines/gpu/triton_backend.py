@@ -22,14 +22,15 @@ from gridlstm.engines.native.layout import kind_of
 from gridlstm.engines.workspace import pitch
 from gridlstm.geometry import Plan
 
-__all__ = ["TritonBackend", "launch"]
+__all__ = ["DTYPES", "TritonBackend", "implements", "launch"]
 
-_DTYPES = (
+DTYPES = (
     (torch.float32, torch.float32),
     (torch.float64, torch.float64),
     (torch.float32, torch.bfloat16),
     (torch.float32, torch.float16),
 )
+"""The dtypes of states and products that the kernels support."""
 _CELLS = ("lstm", "gru", "identity", "tanh", "relu")
 
 
@@ -45,16 +46,18 @@ class TritonBackend(Backend):
         self._ahead = gradients or buffers  # Where kernels look for rows of the next step.
         self._enters = _make_enters(call.plan)
         self._masked = None if call.mask is None else ~call.mask.unsqueeze(-1)
-        self._kept = None if call.dropout is None else _as_bytes(call.dropout.kept)
         like = buffers.hidden.data
         # The pointers that kernels never use because a call does not have what they point to.
         self._no_vectors, self._no_inputs = like, buffers.gates[0].data
         self._no_flags = torch.empty(1, dtype=torch.uint8, device=like.device)
+        self._kept = self._scale = None
+        if call.dropout is not None:
+            self._kept = _as_bytes(call.dropout.kept)
+            phases, blocks, _, H = self._kept.shape
+            self._scale = like.new_full((phases, blocks, H), call.dropout.scale)
         self._shared = {
             "mask": self._no_flags if call.mask is None else _as_bytes(call.mask),
             "has_mask": int(call.mask is not None),
-            # A tensor, because kernels take numbers as float32.
-            "scale": like.new_full((1,), 1 if call.dropout is None else call.dropout.scale),
             "has_kept": int(call.dropout is not None),
             "batch": call.batch,
             "H": call.block.hidden_size,
@@ -71,7 +74,7 @@ class TritonBackend(Backend):
         device, interpreted = like.device.type, os.environ.get("TRITON_INTERPRET") == "1"
         if device != "cuda" and not (device == "cpu" and interpreted):
             return [f"it runs on CUDA and ROCm, not on {device}"]
-        reasons = kernel_reasons(block, like, product, _DTYPES, _implements)
+        reasons = kernel_reasons(block, like, product, DTYPES, implements)
         if device == "cuda" and torch.version.hip is None:
             major, minor = torch.cuda.get_device_capability(like.device)
             if major < 7:
@@ -95,7 +98,7 @@ class TritonBackend(Backend):
                     "read",
                     s,
                     i,
-                    kept=self._kept_by(p, transform),
+                    **self._dropout(p, transform),
                     x=x.data[..., transform.hidden],
                     first_x=self._first(x, s),
                 )
@@ -128,8 +131,8 @@ class TritonBackend(Backend):
                 "finish",
                 s,
                 i,
-                kept_0=self._kept_by(0, transform),
-                kept_1=self._kept_by(len(x) - 1, transform),
+                **self._dropout(0, transform, "_0"),
+                **self._dropout(len(x) - 1, transform, "_1"),
                 grad_x_0=x[0].data[..., transform.hidden],
                 grad_x_1=x[-1].data[..., transform.hidden],
                 first_x=self._first(x[0], s),
@@ -177,17 +180,21 @@ class TritonBackend(Backend):
         transform = self._call.block.transforms[i]
         p = transform.phase + 1
         if p == len(inputs):
-            pointers = {"later": self._no_inputs, "kept": self._no_flags}
-            return {**pointers, "first_later": 0, "has_later": 0}
+            dropout = {"kept": self._no_flags, "scale": self._no_vectors}
+            return {"later": self._no_inputs, **dropout, "first_later": 0, "has_later": 0}
         return {
             "later": inputs[p].data[..., transform.hidden],
-            "kept": self._kept_by(p, transform),
+            **self._dropout(p, transform),
             "first_later": self._first(inputs[p], s),
             "has_later": 1,
         }
 
-    def _kept_by(self, p: int, transform: Transform) -> Tensor:
-        return self._no_flags if self._kept is None else self._kept[p, ..., transform.hidden]
+    def _dropout(self, p: int, transform: Transform, suffix: str = "") -> dict[str, Tensor]:
+        """The arguments for what a phase keeps of a dimension's vectors."""
+        kept, scale = self._no_flags, self._no_vectors
+        if self._kept is not None and self._scale is not None:
+            kept, scale = (t[p, ..., transform.hidden] for t in (self._kept, self._scale))
+        return {f"kept{suffix}": kept, f"scale{suffix}": scale}
 
     def _first(self, rows: Rows, s: int) -> int:
         """The number of the first row of a step in a buffer; 0 beyond the last step."""
@@ -222,7 +229,7 @@ def launch(name: str, arguments: Mapping[str, Any]) -> None:
     if grid[0] == 0:  # The batch is empty.
         return
     given = {"ROWS": rows, "COLUMNS": columns, **arguments}
-    with torch.cuda.device_of(arguments["scale"]):
+    with torch.cuda.device_of(arguments["table"]):
         kernel[grid](**{name: given[name] for name in kernel.arg_names})
 
 
@@ -246,7 +253,8 @@ def _make_enters(plan: Plan) -> list[list[bool]]:
     ]
 
 
-def _implements(cell: Cell) -> bool:
+def implements(cell: Cell) -> bool:
+    """Whether the kernels implement a cell."""
     return cell.name in _CELLS and kind_of(cell) is not None  # Not another cell of the same name.
 
 

@@ -5,11 +5,11 @@ Letters are those of ``native/kernel.c``: r a row of the step, which has one per
 column, d the length of a vector.
 
 Pointers are to the dimension's first column in a buffer (``h m gates x`` and their gradients), in its
-sides (``in_ out_``, ``[faces, batch, d]``) and in the vectors of all blocks (``blocks_``, ``[blocks,
-batch, d]``). The rows of a buffer are a ``pitch`` apart. Those of the step begin at a ``first``, those
-of the next step at ``ahead``; among the rows of all blocks, the step begins at ``start``. ``table`` has
-four numbers for each block. Where a ``has_`` is zero, the call lacks something: the pointer to it is
-not used.
+sides (``in_ out_``, ``[faces, batch, d]``), in the vectors of all blocks (``blocks_``, ``[blocks,
+batch, d]``) and in what dropout keeps (``kept``, ``[blocks, batch, H]``; ``scale``, ``[blocks, H]``).
+``table`` has four numbers for each block. The rows of a buffer are a ``pitch`` apart. Those of the step
+begin at a ``first``, those of the next step at ``ahead``; among the rows of all blocks, the step begins
+at ``start``. Where a ``has_`` is zero, the call lacks something, and the pointer to it is not used.
 
 No kernel is specialised on sizes, options or alignment: it is compiled once for each cell and each pair
 of dtypes.
@@ -81,10 +81,11 @@ def beyond(table, row, batch, ahead, d):
 
 
 @triton.jit
-def drop(vectors, kept, scale, at, inside, has_kept):
-    """What a phase reads of vectors, or the gradient of vectors that it has read: dropout."""
-    keep = tl.load(kept + at, mask=inside & (has_kept != 0), other=1).to(vectors.dtype)
-    return vectors * (keep * tl.where(has_kept != 0, tl.load(scale), 1.0))
+def drop(vectors, kept, scale, row, j, batch, H, inside, has_kept):
+    """Dropout of the vectors that a phase reads, or of their gradients."""
+    inside &= has_kept != 0
+    keep = tl.load(kept + row * H + j, mask=inside, other=1).to(vectors.dtype)
+    return vectors * (keep * tl.load(scale + row // batch * H + j, mask=inside, other=1))
 
 
 @triton.jit
@@ -112,13 +113,13 @@ def enter(
 
 @_kernel
 def read(
-    kept, scale, h, x, start, rows, first, first_x, d, H, pitch_h, has_kept,
+    kept, scale, h, x, start, rows, first, first_x, batch, d, H, pitch_h, has_kept,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Copies what a phase multiplies by its weights, after dropout."""
     r, j, inside = tile(rows, d, ROWS, COLUMNS)
     vectors = tl.load(h + (first + r) * pitch_h + j, mask=inside, other=0)
-    vectors = drop(vectors, kept, scale, (start + r) * H + j, inside, has_kept)
+    vectors = drop(vectors, kept, scale, start + r, j, batch, H, inside, has_kept)
     tl.store(x + (first_x + r) * pitch_h + j, vectors, mask=inside)
 
 
@@ -158,7 +159,7 @@ def forward(
     tl.store(out_h + outside + j, new_h, mask=handed_on & (goes == 0))
     tl.store(blocks_h + row * d + j, new_h, mask=traced)
     inside &= has_later != 0
-    read_later = drop(new_h, kept, scale, row * H + j, inside, has_kept)
+    read_later = drop(new_h, kept, scale, row, j, batch, H, inside, has_kept)
     tl.store(later + (first_later + r) * pitch_h + j, read_later, mask=inside)
 
 
@@ -185,7 +186,7 @@ def backward(
     )  # fmt: skip
     reads_later = inside & (has_later != 0)
     read_later = load(later + (first_later + r) * pitch_h + j, reads_later, grad.dtype)
-    grad += drop(read_later, kept, scale, row * H + j, reads_later, has_kept)
+    grad += drop(read_later, kept, scale, row, j, batch, H, reads_later, has_kept)
     if CELL == "lstm":
         old = tl.load(m + (first + r) * pitch_m + j, mask=inside, other=0)
         grad_new = gather(
@@ -207,7 +208,7 @@ def backward(
 
 @_kernel
 def finish(
-    table, mask, kept_0, kept_1, scale, grad_x_0, grad_x_1, grad_h, in_h, out_h, blocks_h,
+    table, mask, kept_0, scale_0, kept_1, scale_1, grad_x_0, grad_x_1, grad_h, in_h, out_h, blocks_h,
     start, rows, first_grad, first_x, ahead, batch, d, H, pitch_h,
     has_mask, has_kept, has_part, phases, has_out_h, has_blocks_h,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
@@ -225,8 +226,8 @@ def finish(
     read_0, read_1 = inside & (phases > 0), inside & (phases > 1)
     grad_0 = load(grad_x_0 + (first_x + r) * pitch_h + j, read_0, grad.dtype)
     grad_1 = load(grad_x_1 + (first_x + r) * pitch_h + j, read_1, grad.dtype)
-    grad += drop(grad_0, kept_0, scale, row * H + j, read_0, has_kept)
-    grad += drop(grad_1, kept_1, scale, row * H + j, read_1, has_kept)
+    grad += drop(grad_0, kept_0, scale_0, row, j, batch, H, read_0, has_kept)
+    grad += drop(grad_1, kept_1, scale_1, row, j, batch, H, read_1, has_kept)
     passed_on = gather(
         goes, grad_h + there * pitch_h + j, out_h + outside + j, blocks_h + row * d + j,
         inside & (real == 0), has_out_h, has_blocks_h,
