@@ -157,13 +157,13 @@ def gru_backward(gates, d, h, grad_h, inside, real):
 @triton.jit
 def transfer(gates, bias, inside, CELL: tl.constexpr, REAL: tl.constexpr):
     """Eq. 8: the new hidden vector. The preactivations stay in place."""
+    tl.static_assert((CELL == "tanh") or (CELL == "relu") or (CELL == "identity"))
     x = load(gates, inside, REAL) + load(bias, inside, REAL)
     tl.store(gates, x, mask=inside)
     if CELL == "tanh":
         return tanh(x)
     if CELL == "relu":
         return tl.where(x < 0, 0.0, x)
-    tl.static_assert(CELL == "identity")
     return x
 
 
