@@ -53,8 +53,7 @@ class TritonBackend(Backend):
         self._kept = self._scale = None
         if call.dropout is not None:
             self._kept = _as_bytes(call.dropout.kept)
-            phases, blocks, _, H = self._kept.shape
-            self._scale = like.new_full((phases, blocks, H), call.dropout.scale)
+            self._scale = call.dropout.scale.contiguous()
         self._shared = {
             "mask": self._no_flags if call.mask is None else _as_bytes(call.mask),
             "has_mask": int(call.mask is not None),
@@ -136,7 +135,7 @@ class TritonBackend(Backend):
                 grad_x_0=x[0].data[..., transform.hidden],
                 grad_x_1=x[-1].data[..., transform.hidden],
                 first_x=self._first(x[0], s),
-                has_part=int(in_place or transform.cell.reads_hidden),
+                has_part=int(in_place or transform.reads_hidden),
                 phases=0 if in_place else transform.phase + 1,
             )
 
