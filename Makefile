@@ -21,10 +21,11 @@ lint: $(INSTALLED)
 check: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --cov -q
 
-test-extras: $(INSTALLED)  ## what needs submitit, a real Ray, huggingface_hub, ONNX or a tracker, which it installs
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[hub,onnx,ray,slurm,tensorboard,wandb]'
+test-extras: $(INSTALLED)  ## what needs submitit, a real Ray, huggingface_hub, ONNX, a tracker or Triton, which it installs
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[hub,onnx,ray,slurm,tensorboard,triton,wandb]'
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 0 tests/test_sweeps_extras.py tests/test_hub.py tests/test_onnx.py \
-		tests/test_trackers.py
+		tests/test_trackers.py tests/test_triton.py
+	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 0 tests/test_triton_interpreted.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 0 tests/test_readme.py -k export.md
 
 readme: $(INSTALLED)  ## the tables of README.md, from results/

@@ -157,6 +157,7 @@ def test_explain_names_the_backend_and_why() -> None:
         "engine: wavefront",
         "backend: PyTorch",
         "  compiled kernel is not used: it does not implement these cells: peephole",
+        "  Triton is not used: it runs on CUDA and ROCm, not on cpu",
     ]
     assert GridLSTM(["x"], 3, engine="reference").explain().splitlines() == [
         "engine: reference",
@@ -168,7 +169,8 @@ def test_explain_lists_every_reason() -> None:
     grid = GridLSTM([Dim("x", torch.sin), "y"], 3, dtype=torch.float16, device="meta")
     with use_native(False):
         reasons = grid.explain().splitlines()[2:]
-    expected = ("use_native", "the CPU, not on meta", "not torch.float16", "cells: function")
+    native = ("use_native", "the CPU, not on meta", "not torch.float16", "cells: function")
+    expected = (*native, "CUDA and ROCm, not on meta")
     assert len(reasons) == len(expected)
     assert all(part in reason for part, reason in zip(expected, reasons, strict=True))
 

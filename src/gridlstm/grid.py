@@ -293,12 +293,13 @@ class GridLSTM(Shareable, GridParameters):
         """Which engine and backend a call would use now, and why not the others.
 
         It depends on the engine, cells, dtype and device of the grid, on autocast, and on whether the
-        kernel can be compiled.
+        kernel can be compiled and Triton is installed.
 
         >>> print(GridLSTM([Dim("depth", "peephole")], 4).explain())
         engine: wavefront
         backend: PyTorch
           compiled kernel is not used: it does not implement these cells: peephole
+          Triton is not used: it runs on CUDA and ROCm, not on cpu
         """
         return explain(self.engine, self.block, self.weights_of(self.dims[0].name)[0])
 

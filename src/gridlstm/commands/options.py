@@ -34,8 +34,8 @@ class RunOptions:
     threads: Threads | None = None
     """Threads per process. Default: PyTorch's choice.
     Results are equal bit for bit only for the same number."""
-    device: Literal["cpu", "cuda"] = "cpu"
-    """The device to train on."""
+    device: Literal["cpu", "cuda", "mps"] = "cpu"
+    """The device to train on; mps is the GPU of a Mac."""
     track: TrackerName | None = None
     """Also send metrics to TensorBoard or to Weights & Biases (offline: WANDB_MODE=offline)."""
     data: DataFolder = None

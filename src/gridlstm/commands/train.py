@@ -23,7 +23,7 @@ from gridlstm.experiments.record import Experiment
 from gridlstm.experiments.registry import experiment_of, flat, from_flat
 from gridlstm.pipes import best_effort_stdout, print_json
 from gridlstm.training.problem import Problem
-from gridlstm.training.processes import Processes
+from gridlstm.training.processes import Processes, check_device
 from gridlstm.training.reporter import Reporter
 from gridlstm.training.rundir import RunDir, RunError
 from gridlstm.training.stop import StopRequest, stop_on_signals
@@ -55,8 +55,7 @@ def run(options: Train[Any]) -> None:
         check_memory(settings, run_options.show)
         _print_samples(problem, run_options.show)
         return
-    if run_options.device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device: expected cpu, got cuda, which this machine does not have")
+    check_device(run_options.device)
     check_memory(settings, settings.training.batch, make_on_meta(problem.network))
     if run_options.threads is not None:
         torch.set_num_threads(run_options.threads)

@@ -1,18 +1,20 @@
 """What a backend of the wavefront engine is: the work of a step between its matrix products."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gridlstm.block import Block
+from gridlstm.cells import Cell
 from gridlstm.engines.buffers import Buffers, Call, Gradients
+from gridlstm.engines.recording import is_recorded
 from gridlstm.state import State
 
-__all__ = ["Backend", "Boundary"]
+__all__ = ["Backend", "Boundary", "kernel_reasons"]
 
 
 @dataclass(frozen=True)
@@ -97,3 +99,34 @@ class Backend(ABC):
     @abstractmethod
     def finish(self, s: int) -> None:
         """Completes the gradients of the incoming vectors, after the products of all phases."""
+
+
+def kernel_reasons(
+    block: Block,
+    like: Tensor,
+    product: torch.dtype,
+    dtypes: Collection[tuple[torch.dtype, torch.dtype]],
+    implements: Callable[[Cell], object],
+) -> list[str]:
+    """Why kernels outside of PyTorch cannot run a call; see :meth:`Backend.not_supported_reasons`.
+
+    Args:
+        dtypes: the pairs of dtypes, of states and products, that the kernels support.
+        implements: whether the kernels implement a cell.
+    """
+    reasons = []
+    if type(like) not in (Tensor, nn.Parameter) or is_recorded():
+        reasons.append("operations are being recorded, and it is not a PyTorch operation")
+    if (like.dtype, product) not in dtypes:
+        supported = ", ".join(_describe(*pair) for pair in dtypes)
+        reasons.append(f"it supports {supported}, not {_describe(like.dtype, product)}")
+    unknown = dict.fromkeys(t.cell.name for t in block.transforms if not implements(t.cell))
+    if unknown:
+        reasons.append(f"it does not implement these cells: {', '.join(unknown)}")
+    if block.has_zoneout:
+        reasons.append("it does not implement zoneout")
+    return reasons
+
+
+def _describe(states: torch.dtype, products: torch.dtype) -> str:
+    return str(states) if states == products else f"{states} with products in {products}"

@@ -8,6 +8,7 @@ from torch import Tensor
 from gridlstm.block import Block
 from gridlstm.checks import autocast_dtype
 from gridlstm.engines.backend import Backend
+from gridlstm.engines.gpu import TritonBackend
 from gridlstm.engines.native import NativeBackend
 from gridlstm.engines.torch_backend import TorchBackend
 
@@ -15,7 +16,7 @@ __all__ = ["BACKENDS", "Engine", "choose_backend", "explain"]
 
 Engine = Literal["reference", "wavefront"]
 
-BACKENDS: tuple[type[Backend], ...] = (NativeBackend, TorchBackend)
+BACKENDS: tuple[type[Backend], ...] = (NativeBackend, TritonBackend, TorchBackend)
 """The fastest first. The last one supports every call."""
 
 

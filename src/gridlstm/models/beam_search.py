@@ -100,9 +100,10 @@ def beam_search(
     device = source.device
     least, most = rules.limits(lengths.to(device))
     best: list[Candidate | None] = [None] * len(source)
+    precise = torch.float32 if device.type == "mps" else torch.float64  # MPS has no float64.
     beam = _Beam(
         torch.arange(len(source), device=device),
-        torch.zeros(len(source), dtype=torch.float64, device=device),
+        torch.zeros(len(source), dtype=precise, device=device),
         torch.full((len(source), 1), rules.begin, device=device),
     )
     while len(beam.sentence):

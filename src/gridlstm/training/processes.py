@@ -9,7 +9,20 @@ from torch import Tensor, distributed, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-__all__ = ["Processes"]
+__all__ = ["Processes", "check_device"]
+
+
+def check_device(device: str) -> None:
+    """Checks that this machine has a device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
+
+    Raises:
+        ValueError: if it does not, or if the device cannot be shared by the processes of ``torchrun``.
+    """
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not available.get(device, True):
+        raise ValueError(f"device: expected cpu, got {device}, which this machine does not have")
+    if device == "mps" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError("device: expected cpu or cuda with several processes, got mps")
 
 
 @dataclass(frozen=True)
@@ -31,10 +44,10 @@ class Processes:
         """Joins the other processes, if ``torchrun`` started any: gloo on the CPU, nccl on GPUs.
 
         Args:
-            device: ``"cpu"``, or ``"cuda"`` for one GPU per process.
+            device: ``"cpu"``, ``"cuda"`` for one GPU per process, or ``"mps"`` for one process.
         """
         count, local = (int(os.environ.get(name, "0")) for name in ("WORLD_SIZE", "LOCAL_RANK"))
-        local_device = torch.device("cuda", local) if device == "cuda" else torch.device("cpu")
+        local_device = torch.device("cuda", local) if device == "cuda" else torch.device(device)
         if count <= 1:
             return cls(device=local_device)
         backend = "nccl" if device == "cuda" else "gloo"

@@ -6,14 +6,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gridlstm.block import Block
-from gridlstm.engines.backend import Backend, Boundary
+from gridlstm.engines.backend import Backend, Boundary, kernel_reasons
 from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.native.build import library, load_kernel
 from gridlstm.engines.native.layout import fill_grid, fill_steps, kind_of
-from gridlstm.engines.recording import is_recorded
 
 __all__ = ["NativeBackend", "use_native"]
 
@@ -61,20 +60,9 @@ class NativeBackend(Backend):
             reasons.append("it is switched off by use_native(False)")
         if like.device.type != "cpu":
             reasons.append(f"it runs on the CPU, not on {like.device.type}")
-        if type(like) not in (Tensor, nn.Parameter) or is_recorded():
-            reasons.append("operations are being recorded, and it is not a PyTorch operation")
-        if (like.dtype, product) not in _SUFFIXES:
-            dtypes = str(like.dtype)
-            if product != like.dtype:
-                dtypes += f" with products in {product}"
-            reasons.append(
-                f"it supports float32, float64 and float32 with bfloat16 products, not {dtypes}"
-            )
-        unknown = dict.fromkeys(t.cell.name for t in block.transforms if kind_of(t.cell) is None)
-        if unknown:
-            reasons.append(f"it does not implement these cells: {', '.join(unknown)}")
-        if block.has_zoneout:
-            reasons.append("it does not implement zoneout")
+        reasons += kernel_reasons(
+            block, like, product, _SUFFIXES, lambda cell: kind_of(cell) is not None
+        )
         if not reasons and isinstance(kernel := load_kernel(), str):  # Compiles it, so it comes last.
             reasons.append(f"it is not compiled: {kernel}")
         return reasons

@@ -88,6 +88,7 @@ class TaskProblem(Problem):
     def _measure(self, network: nn.Module, first: int, count: int) -> Measures:
         inputs, targets, scored = self._draw(network, first, count, held_out=True)
         right = (network(inputs).argmax(-1) == targets) | ~scored
+        right, scored = right.cpu(), scored.cpu()  # Not every device has float64.
         return {
             "accuracy": right[scored].double().mean().item(),
             "whole": right.all(-1).double().mean().item(),

@@ -188,7 +188,7 @@ def measure(network: nn.Module, text: Bytes, alphabet: bytes, streams: int = 1) 
         scores, state = network(_indices(inputs, alphabet, device), state)
         following = _indices(targets, alphabet, device).flatten()
         losses = F.cross_entropy(scores.flatten(0, 1), following, reduction="none")
-        losses = losses.double()[torch.from_numpy(scored).flatten().to(device)]
+        losses = losses.cpu().double()[torch.from_numpy(scored).flatten()]  # Not on every device.
         total += losses.sum().item()
         characters += len(losses)
     return {"bits": total / characters / math.log(2), "characters": characters}
