@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gridlstm.cells import Cell, Output, make_cell
+from gridlstm.description import describe
 from gridlstm.dim import Dim
 from gridlstm.state import State
 
@@ -72,6 +73,7 @@ class Block:
         memory_size: the length of all memories together.
         gate_sizes: for each phase, the number of preactivations.
         peephole_sizes: for each phase, the number of diagonal weights.
+        description: what it was made from, see :mod:`gridlstm.description`.
     """
 
     transforms: tuple[Transform, ...]
@@ -80,6 +82,7 @@ class Block:
     memory_size: int
     gate_sizes: tuple[int, ...]
     peephole_sizes: tuple[int, ...]
+    description: str
 
     def width(self, dimension: int) -> int:
         """The length of a dimension's vectors."""
@@ -117,7 +120,7 @@ def make_block(dims: Sequence[Dim], output: Output) -> Block:
         gate_sizes[phase] += rows
         peephole_sizes[phase] += peepholes
     sizes = tuple(gate_sizes), tuple(peephole_sizes)
-    return Block(tuple(transforms), phases, hidden, memory, *sizes)
+    return Block(tuple(transforms), phases, hidden, memory, *sizes, describe(dims, output))
 
 
 def draw_dropout(

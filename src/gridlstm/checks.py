@@ -171,7 +171,10 @@ def check_lengths(name: str, lengths: Tensor, batch: int, least: int, size: int)
         raise TypeError(f"{name}: expected a tensor of integers, got {kind}")
     if lengths.shape != (batch,):
         raise ValueError(f"{name}: expected [{batch}] (batch), got {list(lengths.shape)}")
-    if not lengths.is_meta:
+    if torch.compiler.is_compiling():  # The values are known when the graph runs.
+        inside = ((lengths >= least) & (lengths <= size)).all()
+        torch._assert_async(inside, f"{name}: expected {least} to the size of the dimension")
+    elif not lengths.is_meta:
         for value in lengths.tolist():
             if not least <= value <= size:
                 raise ValueError(f"{name}: expected {least} to {size} (the size), got {value}")

@@ -14,7 +14,7 @@ from gridlstm.dim import Dim, check_dims
 from gridlstm.engines import ENGINES, Engine, explain
 from gridlstm.engines.recording import uncompiled
 from gridlstm.fixed import FixedArguments
-from gridlstm.geometry import make_plan
+from gridlstm.geometry import GridShape
 from gridlstm.grid_options import Init
 from gridlstm.sides import check_sides, from_faces, make_incoming, make_mask
 from gridlstm.state import State
@@ -222,7 +222,7 @@ class GridLSTM(FixedArguments):
         check_choice("engine", self.engine, get_args(Engine))
         like = self.weights_of(self.dims[0].name)[0]
         extent = check_sides(self.dims, sides, like)
-        plan = make_plan(
+        shape = GridShape(
             extent.sizes,
             tuple(dim.reverse for dim in self.dims),
             tuple(not dim.tied for dim in self.dims),
@@ -230,11 +230,11 @@ class GridLSTM(FixedArguments):
         p = self.dropout if self.training else 0.0
         outgoing, blocks = ENGINES[self.engine](
             self.block,
-            plan,
+            shape,
             self.phase_weights(),
             make_incoming(self.dims, extent, sides, like),
             mask=make_mask(self.dims, extent, lengths, mask, like.device),
-            dropout=draw_dropout(self.block, plan.blocks, extent.batch, p, like.device),
+            dropout=draw_dropout(self.block, shape.blocks, extent.batch, p, like.device),
             trace=trace,
             recompute=self.recompute,
         )

@@ -1,0 +1,64 @@
+"""The dimensions of a grid as a string, from which an operator or an exported program makes its block."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import lru_cache
+from secrets import token_hex
+from typing import Any, NamedTuple
+
+from gridlstm.cells import Cell, Output, Transfer
+from gridlstm.dim import Dim
+
+__all__ = ["Description", "describe", "read_description"]
+
+
+class Description(NamedTuple):
+    """What :func:`make_block` needs: the dimensions, and how memories are read."""
+
+    dims: tuple[Dim, ...]
+    output: Output
+
+
+_PROCESS = token_hex(8)
+_own: dict[str, Cell | Transfer] = {}
+"""User-defined transforms. They are kept: a graph that was compiled with one may run at any time."""
+
+
+def describe(dims: Sequence[Dim], output: Output) -> str:
+    """Describes a grid as JSON. User-defined transforms get a name that only this process knows.
+
+    >>> read_description(describe([Dim("depth", size=2)], "paper"))
+    Description(dims=(Dim('depth', size=2),), output='paper')
+    """
+    described = [{field.name: getattr(dim, field.name) for field in fields(dim)} for dim in dims]
+    return json.dumps({"dims": described, "output": output}, default=_name_own)
+
+
+def _name_own(transform: Cell | Transfer) -> dict[str, str]:
+    name = f"{_PROCESS}-{id(transform)}"
+    _own[name] = transform
+    return {"own": name, "shown": repr(transform)}
+
+
+@lru_cache(maxsize=256)
+def read_description(description: str) -> Description:
+    """The inverse of :func:`describe`.
+
+    Raises:
+        RuntimeError: if a transform was user-defined in another process.
+    """
+    described = json.loads(description)
+    return Description(tuple(_read_dim(**dim) for dim in described["dims"]), described["output"])
+
+
+def _read_dim(transform: Any, **arguments: Any) -> Dim:
+    if isinstance(transform, dict):
+        if transform["own"] not in _own:
+            raise RuntimeError(
+                f'dimension "{arguments["name"]}": the user-defined transform {transform["shown"]} is '
+                "known only to the process in which its grid was created: export the grid with "
+                'engine="reference" instead'
+            )
+        transform = _own[transform["own"]]
+    return Dim(transform=transform, **arguments)

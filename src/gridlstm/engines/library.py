@@ -1,0 +1,291 @@
+"""The operators ``gridlstm::wavefront`` and ``gridlstm::wavefront_backward``.
+
+Their arguments say all that they compute, so a saved graph can be loaded by any process that has
+imported the package. What the backward needs is a result of the forward: neither operator changes its
+arguments or remembers anything.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gridlstm.block import Block, Dropout, PhaseWeights, make_block
+from gridlstm.description import read_description
+from gridlstm.engines.buffers import Buffers, Call, Rows, Span, make_buffers
+from gridlstm.engines.recording import inside_operator
+from gridlstm.engines.wavefront import (
+    SECOND_DERIVATIVES,
+    backward_pass,
+    flatten,
+    forward_pass,
+    grouped,
+    make_call,
+    new_state,
+)
+from gridlstm.engines.workspace import Workspace, pitch
+from gridlstm.geometry import GridShape
+from gridlstm.state import State
+
+__all__ = ["count_weights", "differentiate", "present", "refuse", "run_backward", "run_forward", "save", "spread"]
+
+_SPANS: dict[str, tuple[Span, Span]] = {
+    "nothing": ("two_steps", "one_step"),
+    "states": ("all_steps", "part"),
+    "gates": ("all_steps", "all_steps"),
+}
+"""The spans of states and gates, by what is kept for the backward."""
+
+
+@torch.library.custom_op("gridlstm::wavefront", mutates_args=())
+def run_forward(
+    description: str,
+    sizes: Sequence[int],
+    given: Sequence[bool],
+    trace: bool,
+    keep: str,
+    scale: float,
+    mask: Tensor | None,
+    kept: Tensor | None,
+    tensors: Sequence[Tensor],
+) -> list[Tensor]:
+    """Runs a grid.
+
+    Args:
+        description: the dimensions, see :mod:`gridlstm.description`.
+        sizes: blocks along each dimension.
+        given: for each field of the :class:`PhaseWeights` of each phase and of the :class:`State` of
+            each incoming side, whether ``tensors`` has it.
+        trace: whether the outgoing vectors of all blocks are results as well.
+        keep: what is kept for the backward: ``"nothing"``, ``"states"`` or ``"gates"``.
+        scale: that of the dropout.
+        mask: which blocks are real, ``[blocks, batch]``, in lexicographic order.
+        kept: the dropout, ``[phases, blocks, batch, H]``, in lexicographic order.
+        tensors: the weights and the incoming sides, ``[faces, batch, d]``.
+
+    Returns:
+        The outgoing sides, with ``trace`` those of all blocks, ``[blocks, batch, d]``, and what is kept.
+    """
+    block, shape = _read(description, sizes)
+    weights, incoming = _split(block, given, tensors)
+    like = incoming[0].hidden
+    call, order = make_call(block, shape.plan(), weights, like, mask, _dropout(kept, scale))
+    with inside_operator(like):
+        workspace = Workspace(reuse=keep == "nothing")
+        states, gates = _SPANS[keep]
+        buffers = make_buffers(call, like, workspace, states=states, gates=gates)
+        results = present(forward_pass(call, weights, incoming, buffers, trace))
+        if trace:
+            half, back = len(results) // 2, torch.argsort(order)
+            results[half:] = [t[back] for t in results[half:]]
+    rows: list[Rows] = []
+    if keep != "nothing":
+        rows += [buffers.hidden, buffers.memory]
+    if keep == "gates":
+        rows += [x for x in buffers.inputs if x is not buffers.hidden]
+        rows += buffers.gates
+    return [*results, *(r.data for r in rows)]
+
+
+@run_forward.register_fake
+def _(
+    description: str,
+    sizes: Sequence[int],
+    given: Sequence[bool],
+    trace: bool,
+    keep: str,
+    scale: float,
+    mask: Tensor | None,
+    kept: Tensor | None,
+    tensors: Sequence[Tensor],
+) -> list[Tensor]:
+    block, _ = _read(description, sizes)
+    weights, incoming = _split(block, given, tensors)
+    like, product, blocks = incoming[0].hidden, weights[0].weight.dtype, prod(sizes)
+    states = [new_state(side, side.hidden.shape[0]) for side in incoming]
+    if trace:
+        states += [new_state(side, blocks) for side in incoming]
+    columns: list[tuple[int, torch.dtype]] = []
+    if keep != "nothing":
+        columns += [(size, like.dtype) for size in (block.hidden_size, block.memory_size)]
+    if keep == "gates":
+        plain = kept is None and product == like.dtype
+        columns += [(block.hidden_size, product)] * (len(block.phases) - plain)
+        columns += [(size, product) for size in block.gate_sizes]
+    workspace, batch = Workspace(reuse=False), like.shape[1]
+    return [*present(states), *(workspace.take((blocks, batch, n), like, d) for n, d in columns)]
+
+
+@torch.library.custom_op("gridlstm::wavefront_backward", mutates_args=())
+def run_backward(
+    description: str,
+    sizes: Sequence[int],
+    given: Sequence[bool],
+    scale: float,
+    mask: Tensor | None,
+    kept: Tensor | None,
+    weights: Sequence[Tensor],
+    saved: Sequence[Tensor],
+    grads: Sequence[Tensor | None],
+) -> list[Tensor]:
+    """The backward of :func:`run_forward`: the gradients of its ``tensors``.
+
+    Args:
+        description: as there, like the other arguments of the same name.
+        sizes: the same.
+        given: the same.
+        scale: the same.
+        mask: the same.
+        kept: the same.
+        weights: the first of its ``tensors``.
+        saved: what it kept.
+        grads: the gradients of its other results.
+    """
+    block, shape = _read(description, sizes)
+    count = _weight_fields(block)
+    phases = grouped(PhaseWeights, spread(given[:count], weights))
+    call, order = make_call(block, shape.plan(), phases, saved[0], mask, _dropout(kept, scale))
+    sides = given[count:]
+    outgoing, blocks = grads[: sum(sides)], grads[sum(sides) :]
+    traced = [None if t is None else t[order] for t in blocks]
+    upstream = grouped(State, spread(sides, outgoing))
+    if traced:
+        upstream += grouped(State, spread(sides, traced))
+    with inside_operator(saved[0]):
+        buffers, workspace = _restore(call, saved)
+        gradients = backward_pass(call, phases, buffers, upstream, recompute=len(saved) == 2)
+        del workspace
+    return present(gradients)
+
+
+@run_backward.register_fake
+def _(
+    description: str,
+    sizes: Sequence[int],
+    given: Sequence[bool],
+    scale: float,
+    mask: Tensor | None,
+    kept: Tensor | None,
+    weights: Sequence[Tensor],
+    saved: Sequence[Tensor],
+    grads: Sequence[Tensor | None],
+) -> list[Tensor]:
+    block, _ = _read(description, sizes)
+    phases = grouped(PhaseWeights, spread(given[: _weight_fields(block)], weights))
+    results = []
+    for phase in phases:
+        weight = phase.weight
+        padded = weight.new_empty(*weight.shape[:-1], pitch(weight.shape[-1]))
+        rest = [torch.empty_like(t, memory_format=torch.contiguous_format) for t in present([phase])[1:]]
+        results += [padded[..., : weight.shape[-1]], *rest]
+    batch = saved[0].shape[1]
+    for i, transform in enumerate(block.transforms):
+        faces = prod(size for j, size in enumerate(sizes) if j != i)
+        vectors = 1 if transform.memory is None else 2
+        results += [saved[0].new_empty(faces, batch, block.width(i)) for _ in range(vectors)]
+    return results
+
+
+def save(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
+    """Saves for the backward; ``inputs`` are the arguments of :func:`run_forward`."""
+    description, sizes, given, trace, _, scale, mask, kept, tensors = inputs
+    weights = count_weights(description, given)
+    states = (sum(given) - weights) * (2 if trace else 1)
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(mask, kept, *tensors[:weights], *output[states:])
+    ctx.arguments, ctx.counts = (description, sizes, given, scale), (weights, states)
+
+
+def differentiate(ctx: Any, grads: Sequence[Tensor | None], backward: Any) -> Any:
+    """The gradients of ``tensors``, by :func:`run_backward` or something that calls it."""
+    weights, states = ctx.counts
+    mask, kept, *saved = ctx.saved_tensors
+    return backward(
+        *ctx.arguments, mask, kept, saved[:weights], saved[weights:], list(grads[:states])
+    )
+
+
+def refuse(ctx: Any, *grads: Any) -> Any:
+    """The backward of :func:`run_backward`.
+
+    Raises:
+        RuntimeError: always.
+    """
+    raise RuntimeError(SECOND_DERIVATIVES)
+
+
+run_forward.register_autograd(
+    lambda ctx, grads: (*[None] * 8, differentiate(ctx, grads, run_backward)), setup_context=save
+)
+run_backward.register_autograd(refuse)
+
+
+@lru_cache(maxsize=256)
+def _read_block(description: str) -> tuple[Block, tuple[bool, ...], tuple[bool, ...]]:
+    dims, output = read_description(description)
+    reverse, untied = tuple(dim.reverse for dim in dims), tuple(not dim.tied for dim in dims)
+    return make_block(dims, output), reverse, untied
+
+
+def _read(description: str, sizes: Sequence[int]) -> tuple[Block, GridShape]:
+    block, reverse, untied = _read_block(description)
+    return block, GridShape(tuple(sizes), reverse, untied)
+
+
+def _weight_fields(block: Block) -> int:
+    return len(PhaseWeights._fields) * len(block.phases)
+
+
+def count_weights(description: str, given: Sequence[bool]) -> int:
+    """How many of the ``tensors`` of :func:`run_forward` are weights; the others are sides."""
+    return sum(given[: _weight_fields(_read_block(description)[0])])
+
+
+def _split(
+    block: Block, given: Sequence[bool], tensors: Sequence[Tensor]
+) -> tuple[list[PhaseWeights], list[State]]:
+    """The weights and the incoming sides."""
+    flat, count = spread(given, tensors), _weight_fields(block)
+    return grouped(PhaseWeights, flat[:count]), grouped(State, flat[count:])
+
+
+def spread(given: Sequence[bool], tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """The tensors, and ``None`` between them where none is given."""
+    rest = iter(tensors)
+    return [next(rest) if there else None for there in given]
+
+
+def _dropout(kept: Tensor | None, scale: float) -> Dropout | None:
+    return None if kept is None else Dropout(kept, scale)
+
+
+def _restore(call: Call, saved: Sequence[Tensor]) -> tuple[Buffers, Workspace]:
+    """The buffers of the forward, in which the backward may write."""
+    workspace, like, plan = Workspace(), saved[0], call.plan
+
+    def rows(data: Tensor, *, overwritten: bool) -> Rows:
+        # A compiler may have chosen another layout than that of the workspace.
+        laid_out = data.stride() == (data.shape[1] * pitch(data.shape[2]), pitch(data.shape[2]), 1)
+        if overwritten or not laid_out:
+            data = workspace.take(data.shape, like, data.dtype).copy_(data)
+        return Rows(data, "all_steps", plan)
+
+    masked = call.mask is not None  # Then the backward clears what masked blocks read.
+    hidden, memory = rows(like, overwritten=masked), rows(saved[1], overwritten=False)
+    if len(saved) == 2:
+        scratch = make_buffers(call, like, workspace, states="one_step", gates="part")
+        inputs = [hidden if x is scratch.hidden else x for x in scratch.inputs]
+        return Buffers(hidden, memory, inputs, scratch.gates), workspace
+    count = len(call.block.phases)
+    inputs = [rows(x, overwritten=masked) for x in saved[2:-count]]
+    inputs = [*[hidden] * (count - len(inputs)), *inputs]
+    gates = [rows(g, overwritten=True) for g in saved[-count:]]
+    return Buffers(hidden, memory, inputs, gates), workspace
+
+
+def present(groups: Sequence[State | PhaseWeights]) -> list[Tensor]:
+    """The tensors of weights or states, without those that are missing."""
+    return [t for t in flatten(groups) if t is not None]
