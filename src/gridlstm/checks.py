@@ -14,6 +14,7 @@ __all__ = [
     "check_choice",
     "check_dropout",
     "check_forget_bias",
+    "check_in_graph",
     "check_kind",
     "check_lengths",
     "check_options",
@@ -171,13 +172,20 @@ def check_lengths(name: str, lengths: Tensor, batch: int, least: int, size: int)
         raise TypeError(f"{name}: expected a tensor of integers, got {kind}")
     if lengths.shape != (batch,):
         raise ValueError(f"{name}: expected [{batch}] (batch), got {list(lengths.shape)}")
-    if torch.compiler.is_compiling():  # The values are known when the graph runs.
-        inside = ((lengths >= least) & (lengths <= size)).all()
-        torch._assert_async(inside, f"{name}: expected {least} to the size of the dimension")
+    if torch.compiler.is_compiling():
+        check_in_graph(lengths, least, size, f"{name}: expected {least} to the size")
     elif not lengths.is_meta:
         for value in lengths.tolist():
             if not least <= value <= size:
                 raise ValueError(f"{name}: expected {least} to {size} (the size), got {value}")
+
+
+def check_in_graph(values: Tensor, least: int, most: int, message: str) -> None:
+    """Adds a check of values to a graph: they are not known before it runs.
+
+    The graph raises a ``RuntimeError`` with ``message`` if a value is not from ``least`` to ``most``.
+    """
+    torch._assert_async(((values >= least) & (values <= most)).all(), message)
 
 
 def lengths_tensor(name: str, lengths: Tensor | Sequence[int]) -> Tensor:

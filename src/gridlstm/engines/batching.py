@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gridlstm.engines.library import count_weights, run_backward, run_forward
+from gridlstm.engines.library import run_backward, run_forward
 
 __all__: list[str] = []
 
@@ -19,7 +19,7 @@ def _(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> Batched:
     """Samples of all calls are one batch, unless the calls have different weights."""
     *options, mask, kept, tensors = arguments
     *_, mask_dim, kept_dim, dims = in_dims
-    weights = count_weights(options[0], options[2])
+    weights = sum(options[2])
     if any(dim is not None for dim in dims[:weights]):
         return _one_by_one(run_forward, info, in_dims, arguments)
     count = info.batch_size

@@ -30,7 +30,10 @@ from gridlstm.engines.workspace import Workspace, pitch
 from gridlstm.geometry import GridShape
 from gridlstm.state import State
 
-__all__ = ["count_weights", "differentiate", "present", "refuse", "run_backward", "run_forward", "save", "spread"]
+__all__ = ["OPTIONS", "differentiate", "present", "refuse", "run_backward", "run_forward", "save", "spread"]
+
+OPTIONS = 9
+"""The number of arguments of :func:`run_forward` before its ``tensors``."""
 
 _SPANS: dict[str, tuple[Span, Span]] = {
     "nothing": ("two_steps", "one_step"),
@@ -44,7 +47,8 @@ _SPANS: dict[str, tuple[Span, Span]] = {
 def run_forward(
     description: str,
     sizes: Sequence[int],
-    given: Sequence[bool],
+    weights_given: Sequence[bool],
+    sides_given: Sequence[bool],
     trace: bool,
     keep: str,
     scale: float,
@@ -57,8 +61,9 @@ def run_forward(
     Args:
         description: the dimensions, see :mod:`gridlstm.description`.
         sizes: blocks along each dimension.
-        given: for each field of the :class:`PhaseWeights` of each phase and of the :class:`State` of
-            each incoming side, whether ``tensors`` has it.
+        weights_given: for each field of the :class:`PhaseWeights` of each phase, whether ``tensors``
+            has it.
+        sides_given: the same for the :class:`State` of each incoming side.
         trace: whether the outgoing vectors of all blocks are results as well.
         keep: what is kept for the backward: ``"nothing"``, ``"states"`` or ``"gates"``.
         scale: that of the dropout.
@@ -70,7 +75,7 @@ def run_forward(
         The outgoing sides, with ``trace`` those of all blocks, ``[blocks, batch, d]``, and what is kept.
     """
     block, shape = _read(description, sizes)
-    weights, incoming = _split(block, given, tensors)
+    weights, incoming = _split(weights_given, sides_given, tensors)
     like = incoming[0].hidden
     call, order = make_call(block, shape.plan(), weights, like, mask, _dropout(kept, scale))
     with inside_operator(like):
@@ -94,7 +99,8 @@ def run_forward(
 def _(
     description: str,
     sizes: Sequence[int],
-    given: Sequence[bool],
+    weights_given: Sequence[bool],
+    sides_given: Sequence[bool],
     trace: bool,
     keep: str,
     scale: float,
@@ -103,7 +109,7 @@ def _(
     tensors: Sequence[Tensor],
 ) -> list[Tensor]:
     block, _ = _read(description, sizes)
-    weights, incoming = _split(block, given, tensors)
+    weights, incoming = _split(weights_given, sides_given, tensors)
     like, product, blocks = incoming[0].hidden, weights[0].weight.dtype, prod(sizes)
     states = [new_state(side, side.hidden.shape[0]) for side in incoming]
     if trace:
@@ -123,7 +129,8 @@ def _(
 def run_backward(
     description: str,
     sizes: Sequence[int],
-    given: Sequence[bool],
+    weights_given: Sequence[bool],
+    sides_given: Sequence[bool],
     scale: float,
     mask: Tensor | None,
     kept: Tensor | None,
@@ -136,7 +143,8 @@ def run_backward(
     Args:
         description: as there, like the other arguments of the same name.
         sizes: the same.
-        given: the same.
+        weights_given: the same.
+        sides_given: the same.
         scale: the same.
         mask: the same.
         kept: the same.
@@ -145,15 +153,13 @@ def run_backward(
         grads: the gradients of its other results.
     """
     block, shape = _read(description, sizes)
-    count = _weight_fields(block)
-    phases = grouped(PhaseWeights, spread(given[:count], weights))
+    phases = grouped(PhaseWeights, spread(weights_given, weights))
     call, order = make_call(block, shape.plan(), phases, saved[0], mask, _dropout(kept, scale))
-    sides = given[count:]
-    outgoing, blocks = grads[: sum(sides)], grads[sum(sides) :]
-    traced = [None if t is None else t[order] for t in blocks]
-    upstream = grouped(State, spread(sides, outgoing))
-    if traced:
-        upstream += grouped(State, spread(sides, traced))
+    count = sum(sides_given)
+    upstream = grouped(State, spread(sides_given, grads[:count]))
+    if len(grads) > count:
+        traced = [None if t is None else t[order] for t in grads[count:]]
+        upstream += grouped(State, spread(sides_given, traced))
     with inside_operator(saved[0]):
         buffers, workspace = _restore(call, saved)
         gradients = backward_pass(call, phases, buffers, upstream, recompute=len(saved) == 2)
@@ -165,7 +171,8 @@ def run_backward(
 def _(
     description: str,
     sizes: Sequence[int],
-    given: Sequence[bool],
+    weights_given: Sequence[bool],
+    sides_given: Sequence[bool],
     scale: float,
     mask: Tensor | None,
     kept: Tensor | None,
@@ -174,7 +181,7 @@ def _(
     grads: Sequence[Tensor | None],
 ) -> list[Tensor]:
     block, _ = _read(description, sizes)
-    phases = grouped(PhaseWeights, spread(given[: _weight_fields(block)], weights))
+    phases = grouped(PhaseWeights, spread(weights_given, weights))
     results = []
     for phase in phases:
         weight = phase.weight
@@ -191,12 +198,12 @@ def _(
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
     """Saves for the backward; ``inputs`` are the arguments of :func:`run_forward`."""
-    description, sizes, given, trace, _, scale, mask, kept, tensors = inputs
-    weights = count_weights(description, given)
-    states = (sum(given) - weights) * (2 if trace else 1)
+    *which, trace, _, scale, mask, kept, tensors = inputs
+    weights, sides = (sum(given) for given in which[-2:])
+    states = sides * (2 if trace else 1)
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(mask, kept, *tensors[:weights], *output[states:])
-    ctx.arguments, ctx.counts = (description, sizes, given, scale), (weights, states)
+    ctx.arguments, ctx.counts = (*which, scale), (weights, states)
 
 
 def differentiate(ctx: Any, grads: Sequence[Tensor | None], backward: Any) -> Any:
@@ -218,7 +225,7 @@ def refuse(ctx: Any, *grads: Any) -> Any:
 
 
 run_forward.register_autograd(
-    lambda ctx, grads: (*[None] * 8, differentiate(ctx, grads, run_backward)), setup_context=save
+    lambda ctx, grads: (*[None] * OPTIONS, differentiate(ctx, grads, run_backward)), setup_context=save
 )
 run_backward.register_autograd(refuse)
 
@@ -235,20 +242,11 @@ def _read(description: str, sizes: Sequence[int]) -> tuple[Block, GridShape]:
     return block, GridShape(tuple(sizes), reverse, untied)
 
 
-def _weight_fields(block: Block) -> int:
-    return len(PhaseWeights._fields) * len(block.phases)
-
-
-def count_weights(description: str, given: Sequence[bool]) -> int:
-    """How many of the ``tensors`` of :func:`run_forward` are weights; the others are sides."""
-    return sum(given[: _weight_fields(_read_block(description)[0])])
-
-
 def _split(
-    block: Block, given: Sequence[bool], tensors: Sequence[Tensor]
+    weights_given: Sequence[bool], sides_given: Sequence[bool], tensors: Sequence[Tensor]
 ) -> tuple[list[PhaseWeights], list[State]]:
     """The weights and the incoming sides."""
-    flat, count = spread(given, tensors), _weight_fields(block)
+    flat, count = spread([*weights_given, *sides_given], tensors), len(weights_given)
     return grouped(PhaseWeights, flat[:count]), grouped(State, flat[count:])
 
 

@@ -16,7 +16,16 @@ from gridlstm.block import Block, Dropout, PhaseWeights
 from gridlstm.checks import autocast_dtype
 from gridlstm.engines import batching as _  # Registers how torch.vmap runs the operators.
 from gridlstm.engines import wavefront
-from gridlstm.engines.library import differentiate, refuse, run_backward, run_forward, save, spread
+from gridlstm.engines.library import (
+    OPTIONS,
+    differentiate,
+    present,
+    refuse,
+    run_backward,
+    run_forward,
+    save,
+    spread,
+)
 from gridlstm.engines.recording import check_transforms, is_graph, is_transformed
 from gridlstm.engines.wavefront import flatten, grouped
 from gridlstm.geometry import GridShape
@@ -46,16 +55,17 @@ def run(
     like = incoming[0].hidden
     product = autocast_dtype(like) or like.dtype
     weights = [w._replace(weight=w.weight.to(product)) for w in weights]
-    flat = flatten([*weights, *incoming])
-    tensors = [t for t in flat if t is not None]
+    tensors = present([*weights, *incoming])
     # Inside a transform, a tensor does not show that an outer transform differentiates by it.
     needed = torch.is_grad_enabled() and (not graph or any(t.requires_grad for t in tensors))
     if not needed:  # The recorded graph must not have gradients either.
         tensors = [t.detach() for t in tensors]
+    sides_given = [t is not None for t in flatten(incoming)]
     arguments = (
         block.description,
         list(shape.sizes),
-        [t is not None for t in flat],
+        [t is not None for t in flatten(weights)],
+        sides_given,
         trace,
         ("states" if recompute else "gates") if needed else "nothing",
         1.0 if dropout is None else dropout.scale,
@@ -66,8 +76,7 @@ def run(
         results = run_forward(*arguments, tensors)
     else:
         results = _Transformed.apply(*arguments, *tensors)  # type: ignore[no-untyped-call]
-    given = [t is not None for t in flatten(incoming)] * (2 if trace else 1)
-    states = grouped(State, spread(given, results))
+    states = grouped(State, spread(sides_given * (2 if trace else 1), results))
     return states[: len(incoming)], states[len(incoming) :] if trace else None
 
 
@@ -78,21 +87,21 @@ class _Transformed(torch.autograd.Function):
 
     @staticmethod
     def forward(*arguments: Any) -> tuple[Tensor, ...]:
-        return tuple(run_forward(*arguments[:8], list(arguments[8:])))
+        return tuple(run_forward(*arguments[:OPTIONS], list(arguments[OPTIONS:])))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        save(ctx, (*inputs[:8], inputs[8:]), output)
+        save(ctx, (*inputs[:OPTIONS], inputs[OPTIONS:]), output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        return *[None] * 8, *differentiate(ctx, grads, _backward)
+        return *[None] * OPTIONS, *differentiate(ctx, grads, _backward)
 
 
 def _backward(*arguments: Any) -> tuple[Tensor, ...]:
     *options, weights, saved, grads = arguments
     gradients: tuple[Tensor, ...] = _TransformedBackward.apply(  # type: ignore[no-untyped-call]
-        (len(weights), len(saved)), *options, *weights, *saved, *grads
+        (len(weights), len(saved), len(grads)), *options, *weights, *saved, *grads
     )
     return gradients
 
@@ -103,9 +112,9 @@ class _TransformedBackward(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(counts: tuple[int, int], *arguments: Any) -> tuple[Tensor, ...]:
-        options, tensors = arguments[:6], list(arguments[6:])
-        first, second = counts[0], sum(counts)
+    def forward(counts: tuple[int, int, int], *arguments: Any) -> tuple[Tensor, ...]:
+        options, tensors = arguments[:-sum(counts)], list(arguments[-sum(counts):])
+        first, second = counts[0], counts[0] + counts[1]
         lists = tensors[:first], tensors[first:second], tensors[second:]
         return tuple(run_backward(*options, *lists))
 
