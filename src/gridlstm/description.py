@@ -1,4 +1,4 @@
-"""The dimensions of a grid as a string, from which an operator or an exported program makes its block."""
+"""The dimensions of a grid as a string, from which an operator makes its block."""
 
 import json
 from collections.abc import Sequence

@@ -16,6 +16,7 @@ from torch import Tensor
 from gridlstm.block import Block, Dropout, PhaseWeights, make_block
 from gridlstm.description import read_description
 from gridlstm.engines.buffers import Buffers, Call, Rows, Span, make_buffers
+from gridlstm.engines.moves import make_order
 from gridlstm.engines.recording import inside_operator
 from gridlstm.engines.wavefront import (
     SECOND_DERIVATIVES,
@@ -30,7 +31,16 @@ from gridlstm.engines.workspace import Workspace, pitch
 from gridlstm.geometry import GridShape
 from gridlstm.state import State
 
-__all__ = ["OPTIONS", "differentiate", "present", "refuse", "run_backward", "run_forward", "save", "spread"]
+__all__ = [
+    "OPTIONS",
+    "differentiate",
+    "present",
+    "refuse",
+    "run_backward",
+    "run_forward",
+    "save",
+    "spread",
+]
 
 OPTIONS = 9
 """The number of arguments of :func:`run_forward` before its ``tensors``."""
@@ -72,19 +82,20 @@ def run_forward(
         tensors: the weights and the incoming sides, ``[faces, batch, d]``.
 
     Returns:
-        The outgoing sides, with ``trace`` those of all blocks, ``[blocks, batch, d]``, and what is kept.
+        The outgoing sides; with ``trace``, the vectors of all blocks, ``[blocks, batch, d]``; what is
+        kept, ``[blocks, batch, columns]`` in the order of the plan.
     """
     block, shape = _read(description, sizes)
     weights, incoming = _split(weights_given, sides_given, tensors)
     like = incoming[0].hidden
-    call, order = make_call(block, shape.plan(), weights, like, mask, _dropout(kept, scale))
     with inside_operator(like):
+        call = make_call(block, shape.plan(), weights, like, mask, _dropout(kept, scale))
         workspace = Workspace(reuse=keep == "nothing")
         states, gates = _SPANS[keep]
         buffers = make_buffers(call, like, workspace, states=states, gates=gates)
         results = present(forward_pass(call, weights, incoming, buffers, trace))
         if trace:
-            half, back = len(results) // 2, torch.argsort(order)
+            half, (_, back) = len(results) // 2, make_order(call.plan, like.device)
             results[half:] = [t[back] for t in results[half:]]
     rows: list[Rows] = []
     if keep != "nothing":
@@ -154,13 +165,14 @@ def run_backward(
     """
     block, shape = _read(description, sizes)
     phases = grouped(PhaseWeights, spread(weights_given, weights))
-    call, order = make_call(block, shape.plan(), phases, saved[0], mask, _dropout(kept, scale))
-    count = sum(sides_given)
-    upstream = grouped(State, spread(sides_given, grads[:count]))
-    if len(grads) > count:
-        traced = [None if t is None else t[order] for t in grads[count:]]
-        upstream += grouped(State, spread(sides_given, traced))
-    with inside_operator(saved[0]):
+    like, count = saved[0], sum(sides_given)
+    with inside_operator(like):
+        call = make_call(block, shape.plan(), phases, like, mask, _dropout(kept, scale))
+        upstream = grouped(State, spread(sides_given, grads[:count]))
+        if len(grads) > count:
+            order, _ = make_order(call.plan, like.device)
+            traced = [None if t is None else t[order] for t in grads[count:]]
+            upstream += grouped(State, spread(sides_given, traced))
         buffers, workspace = _restore(call, saved)
         gradients = backward_pass(call, phases, buffers, upstream, recompute=len(saved) == 2)
         del workspace
@@ -186,7 +198,9 @@ def _(
     for phase in phases:
         weight = phase.weight
         padded = weight.new_empty(*weight.shape[:-1], pitch(weight.shape[-1]))
-        rest = [torch.empty_like(t, memory_format=torch.contiguous_format) for t in present([phase])[1:]]
+        rest = [
+            torch.empty_like(t, memory_format=torch.contiguous_format) for t in present([phase])[1:]
+        ]
         results += [padded[..., : weight.shape[-1]], *rest]
     batch = saved[0].shape[1]
     for i, transform in enumerate(block.transforms):
@@ -210,9 +224,7 @@ def differentiate(ctx: Any, grads: Sequence[Tensor | None], backward: Any) -> An
     """The gradients of ``tensors``, by :func:`run_backward` or something that calls it."""
     weights, states = ctx.counts
     mask, kept, *saved = ctx.saved_tensors
-    return backward(
-        *ctx.arguments, mask, kept, saved[:weights], saved[weights:], list(grads[:states])
-    )
+    return backward(*ctx.arguments, mask, kept, saved[:weights], saved[weights:], list(grads[:states]))
 
 
 def refuse(ctx: Any, *grads: Any) -> Any:

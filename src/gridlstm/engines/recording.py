@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,7 +17,15 @@ from torch._C._functorch import TransformType, get_interpreter_stack
 from torch._compile import _disable_dynamo
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
-__all__ = ["check_batched", "check_transforms", "inside_operator", "is_graph", "is_recorded", "is_transformed", "uncompiled"]
+__all__ = [
+    "check_batched",
+    "check_transforms",
+    "inside_operator",
+    "is_graph",
+    "is_recorded",
+    "is_transformed",
+    "uncompiled",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,9 +34,7 @@ _inside: ContextVar[bool] = ContextVar("inside an operator", default=False)
 _is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # Since PyTorch 2.7.
 
 
-def uncompiled(
-    forward: Callable[Concatenate[Any, P], R],
-) -> Callable[Concatenate[Any, P], R]:
+def uncompiled(forward: Callable[P, R]) -> Callable[P, R]:
     """Keeps ``torch.compile`` from compiling the forward pass of a grid with the reference engine.
 
     It would unroll the loop over all blocks. Like ``torch.compiler.disable``, which takes seconds to
@@ -40,15 +46,16 @@ def uncompiled(
     outside = _disable_dynamo(forward)
 
     @wraps(forward)
-    def run(grid: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        grid: Any = args[0]
         if not torch.compiler.is_dynamo_compiling() or grid.engine == "wavefront":
-            return forward(grid, *args, **kwargs)
+            return forward(*args, **kwargs)
         if _is_exporting():
             raise RuntimeError(
                 'engine="reference" does not support strict torch.export: pass strict=False, or use '
                 'engine="wavefront"'
             )
-        return outside(grid, *args, **kwargs)
+        return outside(*args, **kwargs)
 
     return run
 

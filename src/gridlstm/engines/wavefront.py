@@ -21,6 +21,7 @@ from gridlstm.checks import autocast_dtype
 from gridlstm.engines.backend import Backend, Boundary
 from gridlstm.engines.buffers import Buffers, Call, make_buffers, make_gradients
 from gridlstm.engines.dispatch import choose_backend
+from gridlstm.engines.moves import make_order
 from gridlstm.engines.products import GradWeights, multiply, pack
 from gridlstm.engines.recording import check_batched
 from gridlstm.engines.workspace import Workspace
@@ -63,7 +64,7 @@ def run(
     low = autocast_dtype(like)
     with torch.autocast(like.device.type, enabled=False) if low else nullcontext():
         weights = [w._replace(weight=w.weight.to(low or like.dtype)) for w in weights]
-        call, order = make_call(block, shape.plan(), weights, like, mask, dropout)
+        call = make_call(block, shape.plan(), weights, like, mask, dropout)
         tensors = flatten([*weights, *incoming])
         if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
             raise RuntimeError(
@@ -78,7 +79,7 @@ def run(
             states = forward_pass(call, weights, incoming, buffers, trace)
     if not trace:
         return states, None
-    back = torch.argsort(order)
+    _, back = make_order(call.plan, like.device)
     return states[: len(incoming)], [s.map(lambda t: t[back]) for s in states[len(incoming) :]]
 
 
@@ -89,8 +90,8 @@ def make_call(
     like: Tensor,
     mask: Bool[Tensor, "blocks batch"] | None,
     dropout: Dropout | None,
-) -> tuple[Call, Tensor]:
-    """A call, and the order of the plan: for each of its blocks, the number of the position.
+) -> Call:
+    """A call, with everything in the order of the plan.
 
     Args:
         block: what each block computes.
@@ -100,8 +101,8 @@ def make_call(
         mask: as in :func:`run`, with blocks in lexicographic order.
         dropout: the same.
     """
-    order = torch.from_numpy(plan.position).to(like.device)
-    call = Call(
+    order, _ = make_order(plan, like.device)
+    return Call(
         block,
         plan,
         batch=like.shape[1],
@@ -111,7 +112,6 @@ def make_call(
         dropout=None if dropout is None else Dropout(dropout.kept[:, order], dropout.scale),
         product=weights[0].weight.dtype,
     )
-    return call, order
 
 
 SECOND_DERIVATIVES = (
@@ -257,6 +257,7 @@ def backward_pass(
 
 
 def new_state(like: State, rows: int) -> State:
+    """Uninitialised vectors of the shape of ``like``, except for the number of rows."""
     return like.map(lambda t: t.new_empty(rows, *t.shape[1:]))
 
 
@@ -264,10 +265,12 @@ Group = TypeVar("Group", State, PhaseWeights)
 
 
 def flatten(groups: Sequence[State | PhaseWeights]) -> list[Tensor | None]:
+    """All fields of weights or states."""
     return [tensor for group in groups for tensor in group]
 
 
 def grouped(kind: type[Group], tensors: Sequence[Any]) -> list[Group]:
+    """The inverse of :func:`flatten`."""
     size = len(kind._fields)
     return [kind(*tensors[i : i + size]) for i in range(0, len(tensors), size)]
 

@@ -1,4 +1,8 @@
-"""How ``torch.vmap`` runs the operators on a batch of their arguments."""
+"""The operators inside the transforms of ``torch.func``.
+
+These need an ``autograd.Function`` with a ``setup_context``, where a graph needs the gradient of the
+operator itself, and rules by which ``torch.vmap`` runs the operators on a batch of their arguments.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,12 +10,64 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gridlstm.engines.library import run_backward, run_forward
+from gridlstm.engines.library import OPTIONS, differentiate, refuse, run_backward, run_forward, save
 
-__all__: list[str] = []
+__all__ = ["run_transformed"]
 
 Batched = tuple[list[Tensor], list[int]]
 """The results of an operator, and where each has the batched axis."""
+
+
+def run_transformed(*arguments: Any) -> tuple[Tensor, ...]:
+    """Like :func:`run_forward`, in a transform."""
+    *options, tensors = arguments
+    results: tuple[Tensor, ...] = _Transformed.apply(*options, *tensors)  # type: ignore[no-untyped-call]
+    return results
+
+
+class _Transformed(torch.autograd.Function):
+    """The operator with its gradient, for ``torch.func``."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(*arguments: Any) -> tuple[Tensor, ...]:
+        return tuple(run_forward(*arguments[:OPTIONS], list(arguments[OPTIONS:])))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        save(ctx, (*inputs[:OPTIONS], inputs[OPTIONS:]), output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        return *[None] * OPTIONS, *differentiate(ctx, grads, _backward)
+
+
+def _backward(*arguments: Any) -> tuple[Tensor, ...]:
+    *options, weights, saved, grads = arguments
+    gradients: tuple[Tensor, ...] = _TransformedBackward.apply(  # type: ignore[no-untyped-call]
+        (len(weights), len(saved), len(grads)), *options, *weights, *saved, *grads
+    )
+    return gradients
+
+
+class _TransformedBackward(torch.autograd.Function):
+    """The backward operator, which cannot be differentiated, for ``torch.func``."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(counts: tuple[int, int, int], *arguments: Any) -> tuple[Tensor, ...]:
+        options, tensors = arguments[: -sum(counts)], list(arguments[-sum(counts) :])
+        first, second = counts[0], counts[0] + counts[1]
+        lists = tensors[:first], tensors[first:second], tensors[second:]
+        return tuple(run_backward(*options, *lists))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Nothing is saved."""
+
+    backward = staticmethod(refuse)
 
 
 @run_forward.register_vmap
