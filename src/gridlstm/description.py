@@ -31,7 +31,7 @@ def describe(dims: Sequence[Dim], output: Output) -> str:
     >>> read_description(describe([Dim("depth", size=2)], "paper"))
     Description(dims=(Dim('depth', size=2),), output='paper')
     """
-    described = [{field.name: getattr(dim, field.name) for field in fields(dim)} for dim in dims]
+    described = [{f.name: getattr(dim, f.name) for f in fields(dim) if f.init} for dim in dims]
     return json.dumps({"dims": described, "output": output}, default=_name_own)
 
 

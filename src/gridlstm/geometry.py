@@ -75,11 +75,6 @@ class GridShape(NamedTuple):
     reverse: tuple[bool, ...]
     untied: tuple[bool, ...]
 
-    @property
-    def blocks(self) -> int:
-        """The number of blocks in the grid."""
-        return prod(self.sizes)
-
     def plan(self) -> "Plan":
         """The plan for these sizes, as numbers."""
         return make_plan(tuple(int(size) for size in self.sizes), self.reverse, self.untied)

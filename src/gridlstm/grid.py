@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Literal, NoReturn, get_args, overload
 
 import torch
@@ -46,8 +47,8 @@ class GridLSTM(FixedArguments):
             ``[hidden, H]``. Default: Glorot-uniform.
         dropout: the probability with which a block drops each value of the hidden vectors it reads
             (section 4.4), in training mode. The vectors that it passes on are not dropped.
-        engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and supports second
-            derivatives, ``torch.func`` and ``torch.vmap``. Both give the same results.
+        engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and supports second and
+            forward-mode derivatives. Both give the same results.
         recompute: keep only the vectors between blocks for the backward pass, which recomputes the
             gates. Takes less memory and more time. No effect with the reference engine.
         device: the device of the parameters.
@@ -234,7 +235,7 @@ class GridLSTM(FixedArguments):
             self.phase_weights(),
             make_incoming(self.dims, extent, sides, like),
             mask=make_mask(self.dims, extent, lengths, mask, like.device),
-            dropout=draw_dropout(self.block, shape.blocks, extent.batch, p, like.device),
+            dropout=draw_dropout(self.block, prod(extent.sizes), extent.batch, p, like.device),
             trace=trace,
             recompute=self.recompute,
         )

@@ -1,8 +1,8 @@
 """How a call reaches the wavefront engine: directly, as an operator of a graph, or in a transform.
 
 In a graph that ``torch.compile``, ``torch.export`` or ``make_fx`` records, a grid is one node, the
-operator ``gridlstm::wavefront``. Transforms of ``torch.func`` call the same operator. All three share the
-loops over the steps, :func:`wavefront.forward_pass` and :func:`wavefront.backward_pass`.
+operator ``gridlstm::wavefront``. Transforms of ``torch.func`` call the same operator. All three share
+the loops over the steps, :func:`wavefront.forward_pass` and :func:`wavefront.backward_pass`.
 """
 
 from collections.abc import Sequence
