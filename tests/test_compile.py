@@ -137,6 +137,7 @@ def test_under_autocast() -> None:
         assert_close(results(module, compiled, module.x), expected, rtol=0, atol=0)
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # Of Inductor itself.
 def test_by_the_default_compiler() -> None:
     """Inductor chooses the layouts of what the operators get."""
     module = Call(three, (4, 2, 3), {"mask": three_mask})
@@ -264,7 +265,8 @@ def test_opcheck(case: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     *which, trace, keep, scale, real, kept, tensors = calls[0]
     leaves = [t.detach().requires_grad_() for t in tensors]
     torch.library.opcheck(run_forward, (*which, trace, keep, scale, real, kept, leaves))
-    saved = [t.detach() for t in run_forward(*calls[0])[len(out) :]]
+    results = [t.detach() for t in run_forward(*calls[0])]
+    out, saved = results[: len(out)], results[len(out) :]
     weights = [t.detach() for t in tensors[: sum(which[2])]]
     grads = [torch.randn_like(t) for t in out]
     for upstream in (grads, [None, *grads[1:]]):
