@@ -21,9 +21,10 @@ lint: $(INSTALLED)
 check: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --cov -q
 
-test-extras: $(INSTALLED)  ## what needs submitit, a real Ray or huggingface_hub, which it installs
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[hub,ray,slurm]'
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 0 tests/test_sweeps_extras.py tests/test_hub.py
+test-extras: $(INSTALLED)  ## what needs submitit, a real Ray, huggingface_hub or ONNX, which it installs
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[hub,onnx,ray,slurm]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 0 tests/test_sweeps_extras.py tests/test_hub.py tests/test_onnx.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 0 tests/test_readme.py -k export.md
 
 readme: $(INSTALLED)  ## the tables of README.md, from results/
 	$(BIN)/python tools/readme_tables.py

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from gridlstm import Cell, Dim, GridLSTM, State
+from gridlstm.cells import Vectors
 
 
 class MinimalGatedUnit(Cell):
@@ -13,7 +14,7 @@ class MinimalGatedUnit(Cell):
     gates = 2  # The number of matrices in its weight: for the gate and for the content.
     reads_hidden = True  # The new hidden vector depends directly on the old one.
 
-    def forward(self, preactivation: Tensor, old: State, peephole: Tensor | None) -> State:
+    def forward(self, preactivation: Tensor, old: State, vectors: Vectors) -> State:
         """The only method a cell needs. Gradients come from autograd, in the fast engine too."""
         gate, content = preactivation.chunk(2, -1)
         return State(torch.lerp(old.hidden, content.tanh(), gate.sigmoid()))

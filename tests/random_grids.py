@@ -10,10 +10,13 @@ import sys
 import numpy as np
 import torch
 
-from gridlstm import Dim, GridLSTM, State
+from gridlstm import Dim, GridLSTM, SequenceGridLSTM, State
 from gridlstm.bench.accuracy import call_kernel
 from gridlstm.engines.native.build import library
 from gridlstm.engines.workspace import Workspace, pitch
+from gridlstm.models.character_model import CharacterModel
+from gridlstm.models.native_stepper import NativeStepper
+from gridlstm.models.stepper import make_stepper
 
 TRANSFORMS = ["lstm", "lstm", "gru", "tanh", "relu", "identity"]
 
@@ -44,6 +47,8 @@ def run(draw: random.Random) -> None:
         "bias": draw.random() < 0.8,
         "output": draw.choice(["paper", "standard"]),
         "dropout": draw.choice([0.0, 0.3]),
+        "dropout_tied": draw.choice([[], ["d0"]]),
+        "dropout_between": draw.choice([None, ["d0"]]),
         "recompute": draw.random() < 0.5,
     }
     grid = GridLSTM(dims, dtype=dtype, **options)
@@ -64,6 +69,16 @@ def run(draw: random.Random) -> None:
     assert all(p.grad is None or p.grad.isfinite().all() for p in grid.parameters())
 
 
+def run_steps(draw: random.Random) -> None:
+    """A random network, one symbol at a time."""
+    hidden, symbols = draw.choice([1, 3, 8, 17]), draw.choice([1, 5, 70])
+    options = {"tied": draw.random() < 0.5, "readout": draw.choice(["hidden", "both"])}
+    body = SequenceGridLSTM(symbols, hidden, draw.randint(1, 3), batch_first=True, **options)
+    step = make_stepper(CharacterModel(bytes(range(symbols)), body).eval())
+    assert isinstance(step, NativeStepper)
+    assert all(np.isfinite(step(draw.randrange(symbols))).all() for _ in range(3))
+
+
 def main(what: str) -> None:
     assert library() is not None, "the kernel cannot be compiled with its sanitisers"
     torch.set_num_threads(1)
@@ -76,6 +91,7 @@ def main(what: str) -> None:
     torch.manual_seed(0)
     for _ in range(int(what)):
         run(draw)
+        run_steps(draw)
     sys.stdout.write("clean\n")
 
 

@@ -17,7 +17,9 @@ from gridlstm.bench import growth, measure
 from gridlstm.bench.cases import CASES, Case
 from gridlstm.bench.contenders import CONTENDERS, Work
 from gridlstm.bench.peak import peak_memory
+from gridlstm.bench.recorded import record_products, replay
 from gridlstm.bench.table import BENCHMARKS
+from gridlstm.bench.train import PARTS
 from gridlstm.dim import Dim
 
 from .figure_text import figure_text
@@ -48,6 +50,8 @@ def test_contenders_agree_with_the_reference(case: Case) -> None:
     expected = {"wavefront", "wavefront, not compiled", "wavefront, recompute", "wavefront, bfloat16"}
     assert expected <= errors.keys()
     assert ("loop" in errors) == (case.name != "characters-priority")
+    plain = {"memorization", "memorization-untied", "addition", "characters-256", "characters-1000"}
+    assert ("gate by gate" in errors) == ("layer by layer" in errors) == (case.name in plain)
 
 
 @pytest.mark.parametrize("name", ["memorization", "addition"])
@@ -65,6 +69,46 @@ def test_torch_lstm_has_the_same_number_of_operations(name: str) -> None:
     with FlopCounterMode(display=False) as counter:
         cell(torch.zeros(2, 4))
     assert counter.get_total_flops() * 3 * 2 * 2 * 3 == case.flops()  # 3 times, 2 · 2 layers, 3 passes
+
+
+@pytest.mark.parametrize("name", ["memorization-untied", "characters-priority", "reencoder"])
+def test_products_of_a_step_are_recorded_and_run_again(name: str) -> None:
+    """As many operations as the case has, and the same ones when they run again."""
+    case = tiny(CASES[name])
+    step = CONTENDERS["wavefront"](case)
+    assert step is not None
+    products = record_products(step)
+    assert sum(product.flops for product in products) == case.flops()
+    assert record_products(replay(products)) == products
+    assert record_products(lambda: torch.ones(3) + 1) == []
+
+
+def test_training_steps_are_split_into_their_parts(gridlstm: Program, tmp_path: Path) -> None:
+    out = tmp_path / "train.json"
+    words = ("--experiments", "parity", "images", "--optimizers", "adagrad", "muon")
+    code, printed, _ = gridlstm("bench", "train", "--quick", *words, "--out", out)
+    assert code == 0
+    assert "parity, smoke" in printed
+    results = json.loads(out.read_text())
+    assert set(results["limits"]["float32"]) == {"1"}
+    steps = results["steps"]
+    assert [(s["experiment"], s["optimizer"]) for s in steps] == [
+        (experiment, optimizer)
+        for experiment in ("parity", "images")
+        for optimizer in ("adagrad", "muon")
+    ]
+    for step in steps:
+        median, rounds = step["median"], step["seconds"]
+        parts = sum(median[part] for part in PARTS)
+        assert 0 < parts < 1.05 * max(rounds["update"])
+        assert all(len(times) == step["rounds"] for times in rounds.values())
+        assert 0 < step["evaluation share"] < 1
+    operations = {(s["experiment"], s["optimizer"]): s["flops"] for s in steps}
+    assert operations["parity", "muon"] > operations["parity", "adagrad"]  # It has its own products.
+    code, printed, _ = gridlstm("bench", "compare", out, out)
+    assert (code, "images, smoke, muon" in printed) == (0, True)
+    code, _, errors = gridlstm("bench", "train", "--experiments", "parities")
+    assert (code, "--experiments: expected some of memorization," in errors) == (2, True)
 
 
 def test_no_case_is_timed_if_a_contender_disagrees_in_one(
@@ -104,6 +148,7 @@ def test_a_contender_that_is_not_a_number_disagrees(monkeypatch: pytest.MonkeyPa
         measure.check(tiny(CASES["cube"]), ["wavefront"])
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")  # PyTorch's own, in its compiler
 def test_results_table_and_figure(gridlstm: Program, tiny_cases: None, tmp_path: Path) -> None:
     out = tmp_path / "bench.json"
     names = ("memorization", "decoding")

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from gridlstm import Dim, GridLSTM, SequenceGridLSTM, State
-from gridlstm.cells import GRU, LSTM, Cell, Connection, PeepholeLSTM
+from gridlstm.cells import GRU, LSTM, Cell, Connection, LayerNorm, PeepholeLSTM, Vectors
 from gridlstm.engines.native import use_native
 
 CELLS: list[Cell] = [LSTM(), LSTM("standard"), PeepholeLSTM(), PeepholeLSTM("standard"), GRU()]
 CELLS += [Connection(torch.sin), Connection(torch.ones_like)]
+CELLS += [LayerNorm(cell) for cell in CELLS]
 
 
 @pytest.mark.parametrize("engine", ["reference", "wavefront"])
@@ -68,14 +69,15 @@ def test_the_published_value_of_a_cell_with_peepholes(engine: str) -> None:
 def test_in_place_passes_equal_the_specification(cell: Cell) -> None:
     d, shape = 3, (4, 2)
     rows = torch.randn(*shape, cell.rows * d, dtype=torch.float64)
-    hidden, memory, peephole = (
-        torch.randn(*shape, size, dtype=torch.float64) for size in (d, d, cell.peepholes * d)
-    )
+    hidden, memory = (torch.randn(*shape, d, dtype=torch.float64) for _ in range(2))
+    vectors = {
+        name: torch.randn(*shape, count * d, dtype=torch.float64)
+        for name, count in cell.vectors.items()
+    }
     old = State(hidden, memory if cell.has_memory else None)
-    given = peephole if cell.peepholes else None
-    leaves = [t.clone().requires_grad_() for t in (rows, hidden, memory, peephole)]
+    leaves = [t.clone().requires_grad_() for t in (rows, hidden, memory, *vectors.values())]
     own = State(leaves[1], leaves[2] if cell.has_memory else None)
-    new = cell.forward(leaves[0].clone(), own, leaves[3] if cell.peepholes else None)
+    new = cell.forward(leaves[0].clone(), own, dict(zip(vectors, leaves[3:], strict=True)))
     grad = new.map(torch.randn_like)
     pairs = [(y, g) for y, g in zip(new, grad, strict=True) if y is not None and y.requires_grad]
     expected = [torch.zeros_like(leaf) for leaf in leaves]
@@ -84,11 +86,13 @@ def test_in_place_passes_equal_the_specification(cell: Cell) -> None:
         expected = torch.autograd.grad(outputs, leaves, grads, materialize_grads=True)
 
     gates = rows.clone()
-    found = cell.forward_(gates, old, given)
+    found = cell.forward_(gates, old, vectors)
     torch.testing.assert_close(tuple(found), tuple(t if t is None else t.detach() for t in new))
-    direct = cell.backward_(gates, old, grad, given)
+    direct = cell.backward_(gates, old, grad, vectors)
     torch.testing.assert_close(gates, expected[0])
-    for got, want in zip(direct, expected[1:], strict=True):
+    assert direct.vectors.keys() == vectors.keys()
+    found = [direct.hidden, direct.memory, *(direct.vectors[name] for name in vectors)]
+    for got, want in zip(found, expected[1:], strict=True):
         torch.testing.assert_close(torch.zeros_like(want) if got is None else got, want)
     assert (direct.hidden is not None) or not cell.reads_hidden
 
@@ -98,7 +102,8 @@ def test_low_precision_keeps_gates_and_their_slopes(cell: Cell) -> None:
     """Also where gates are saturated: what the backward pass multiplies by is kept to 1 %."""
     rows = torch.linspace(-12, 12, 97).repeat(cell.rows, 1).T.reshape(97, cell.rows)
     old = State(torch.zeros(97, 1), torch.zeros(97, 1) if cell.has_memory else None)
-    cell.forward_(rows, old, torch.zeros(97, 3) if cell.peepholes else None)
+    vectors = {name: torch.zeros(97, count) for name, count in cell.vectors.items()}
+    cell.forward_(rows, old, vectors)
     kept = cell.encode_gates(rows, torch.bfloat16).to(torch.bfloat16)
     found = cell.decode_gates(kept.float(), torch.bfloat16)
     for k in range(3):  # Of a GRU the last is not a gate.
@@ -126,7 +131,7 @@ class Wrong(Cell):
     name = "wrong"
     gates = 2
 
-    def forward(self, preactivation: Tensor, old: State, peephole: Tensor | None) -> State:
+    def forward(self, preactivation: Tensor, old: State, vectors: Vectors) -> State:
         return State(preactivation)
 
 

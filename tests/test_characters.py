@@ -5,7 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -13,12 +13,15 @@ import torch
 from torch.nn import functional as F
 
 from gridlstm import SequenceGridLSTM
+from gridlstm.engines.native.build import library
 from gridlstm.experiments.characters.data import Corpus, encode
 from gridlstm.experiments.characters.options import CharacterOptions, TextNetwork
 from gridlstm.experiments.characters.problem import CharacterProblem, make_model, measure
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.generate import draw_symbol, generate
+from gridlstm.models.grid_arrays import GridArrays
+from gridlstm.models.native_stepper import NativeStepper
 from gridlstm.models.stepper import GridStepper, ModelStepper, make_stepper
 from gridlstm.training.settings import Training
 
@@ -93,9 +96,44 @@ def test_single_steps_are_the_full_forward(network: str) -> None:
     whole, _ = model(symbols)
     _, state = model(symbols[:, :10])
     step = make_stepper(model, state)
-    assert isinstance(step, GridStepper if network.endswith("grid") else ModelStepper)
+    fast = GridStepper if library() is None else NativeStepper
+    assert isinstance(step, fast if network.endswith("grid") else ModelStepper)
     steps = np.stack([step(int(symbol)) for symbol in symbols[0, 10:]])
     np.testing.assert_allclose(steps, whole[0, 10:].detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["C", "NumPy"])
+@pytest.mark.parametrize(
+    ("hidden", "options"),
+    [
+        (8, {}),
+        (3, {"readout": "both", "output": "standard"}),
+        (17, {"tied": False, "readout": "both"}),
+        (5, {"bias": False, "tied": False, "output": "standard"}),
+        (1, {"readout": "both"}),
+    ],
+)
+def test_steppers_are_the_full_forward(kind: str, hidden: int, options: dict[str, Any]) -> None:
+    """Both of them, from a state, at sizes that fill no panel of the kernel."""
+    kernel = library()
+    if kind == "C" and kernel is None:
+        pytest.skip("no compiled kernel")
+    torch.manual_seed(0)
+    body = SequenceGridLSTM(10, hidden, 3, batch_first=True, **options)
+    model = CharacterModel(ALPHABET, body).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+    symbols = torch.randint(0, 10, (1, 25))
+    whole, _ = model(symbols)
+    arrays = GridArrays.of(model, model(symbols[:, :10])[1])
+    assert arrays is not None
+    step = GridStepper(arrays) if kind == "NumPy" or kernel is None else NativeStepper(kernel, arrays)
+    steps = np.stack([step(int(symbol)) for symbol in symbols[0, 10:]])
+    np.testing.assert_allclose(steps, whole[0, 10:].detach().numpy(), rtol=1e-4, atol=1e-5)
+    for wrong in (-11, 10):
+        with pytest.raises(IndexError):
+            step(wrong)
 
 
 def test_the_steps_of_grids_without_a_stepper_of_their_own() -> None:

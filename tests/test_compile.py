@@ -85,6 +85,12 @@ CASES = {
     "three dimensions, mask, dropout": (three, (4, 2, 3), {"mask": three_mask}, {"dropout": 0.4}),
     "other cells": ([Dim("a", "gru"), Dim("b", "peephole", size=2, tied=False)], (3, 2), {}, {}),
     "shared": (["a", Dim("b", size=3, shares_weights_with="a")], (4, 3), {"mask": mask}, {}),
+    "layer normalisation, zoneout": (
+        plain,
+        (4, 3),
+        {"mask": mask},
+        {"layer_norm": True, "zoneout": {"a": (0.2, 0.5)}, "dropout": 0.3, "dropout_between": ["b"]},
+    ),
     "own cell": ([Dim("a", Leaky()), Dim("b", Leaky(), size=3, priority=True)], (4, 3), {}, {}),
     "own function": (["a", Dim("b", torch.sin, size=3, hidden_size=5)], (4, 3), {}, {}),
 }
@@ -262,13 +268,14 @@ def test_opcheck(case: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator, "is_graph", lambda: True)
     monkeypatch.setattr(operator, "run_forward", lambda *args: calls.append(args) or run_forward(*args))
     out = module(module.x)
-    *which, trace, keep, scale, real, kept, tensors = calls[0]
+    *options, tensors = calls[0]
+    which, drawn = options[:4], options[6:]
     leaves = [t.detach().requires_grad_() for t in tensors]
-    torch.library.opcheck(run_forward, (*which, trace, keep, scale, real, kept, leaves))
+    torch.library.opcheck(run_forward, (*options, leaves))
     results = [t.detach() for t in run_forward(*calls[0])]
     out, saved = results[: len(out)], results[len(out) :]
     weights = [t.detach() for t in tensors[: sum(which[2])]]
     grads = [torch.randn_like(t) for t in out]
     for upstream in (grads, [None, *grads[1:]]):
-        arguments = (*which, scale, real, kept, weights, saved, upstream)
+        arguments = (*which, *drawn, weights, saved, upstream)
         torch.library.opcheck(run_backward, arguments)

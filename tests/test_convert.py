@@ -97,12 +97,27 @@ def test_any_linear_projection_and_tied_weights_convert() -> None:
     [
         ({"proj_size": 3}, "lstm: expected proj_size=0, got proj_size=3"),
         ({"bidirectional": True}, "lstm: expected bidirectional=False, got bidirectional=True"),
-        ({"dropout": 0.5, "num_layers": 2}, "lstm: expected dropout=0, got dropout=0.5"),
+        (
+            {"dropout": 1.0, "num_layers": 2},
+            "lstm: dropout: expected at least 0 and below 1, got 1.0",
+        ),
     ],
 )
 def test_what_has_no_counterpart_is_refused(options, message) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         from_torch(nn.LSTM(4, 8, **options))
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_dropout_between_layers_survives(layers: int) -> None:
+    """With one layer it has no effect, here as there."""
+    lstm = nn.LSTM(4, 8, layers, dtype=torch.float64)
+    lstm.dropout = 0.5  # Without the warning for one layer.
+    net, x = from_torch(lstm), torch.randn(5, 2, 4, dtype=torch.float64)
+    assert net.dropout == 0.5
+    assert torch.equal(net(x)[0], net(x)[0]) == (layers == 1)
+    torch.testing.assert_close(net.eval()(x)[0], lstm.eval()(x)[0], **FLOAT64)
+    assert to_torch(net).dropout == (0.5 if layers > 1 else 0)
 
 
 def test_wrong_types_are_refused() -> None:
@@ -112,6 +127,9 @@ def test_wrong_types_are_refused() -> None:
         to_torch(nn.LSTM(4, 8))  # type: ignore[arg-type]
 
 
+STACKED = {"depth": "identity", "priority": True, "output": "standard"}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -119,7 +137,17 @@ def test_wrong_types_are_refused() -> None:
         ({}, "net: expected depth='identity' for a Stacked LSTM, got depth='lstm'"),
         ({"depth": "identity"}, "net: expected priority=True for a Stacked LSTM, got priority=False"),
         ({"depth": "identity", "priority": True}, "net: expected output='standard' for a Stacked LSTM"),
-        ({"depth": "identity", "priority": True, "output": "standard"}, "got a V that reads depth"),
+        ({**STACKED}, "got a V that reads depth"),
+        ({**STACKED, "dropout": 0.5}, "net: expected dropout=0 for a Stacked LSTM, got dropout=0.5"),
+        (
+            {**STACKED, "zoneout": 0.1},
+            "net: expected zoneout=False for a Stacked LSTM, got zoneout=0.1",
+        ),
+        ({**STACKED, "layer_norm": True}, "net: expected layer_norm=False for a Stacked LSTM, got lay"),
+        (
+            {**STACKED, "dropout": 0.5, "dropout_between": ["depth"], "dropout_tied": ["time"]},
+            "net: expected dropout=0 for a Stacked LSTM, got dropout=0.5",
+        ),
     ],
 )
 def test_what_is_no_stacked_lstm_is_refused(options, message) -> None:

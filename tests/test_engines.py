@@ -5,7 +5,7 @@ With its compiled kernel and without, keeping the gates and computing them anew.
 
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gridlstm import Dim, GridLSTM, State
-from gridlstm.cells import Cell
+from gridlstm.cells import Cell, Vectors
 from gridlstm.engines.native import use_native
 
 FLOAT64 = {"rtol": 1e-9, "atol": 1e-11}
@@ -75,8 +75,8 @@ def run(case: Case, grid: GridLSTM, sides: dict[str, State], call: dict[str, Any
     return [*results, *torch.autograd.grad(loss, inputs)]
 
 
-def check(case: Case, **tolerance: float) -> None:
-    grid = case.grid()
+def check(case: Case, *, training: bool = True, **tolerance: float) -> None:
+    grid = case.grid().train(training)
     sides, call = case.sides(grid), case.call()
     grid.engine = "reference"
     expected = run(case, grid, sides, call)
@@ -95,11 +95,13 @@ class Minimal(Cell):
     gates = 2
     has_memory = True
     reads_hidden = True
-    peepholes = 1
+    vectors: ClassVar = {"peephole": 1}
 
-    def forward(self, preactivation: Tensor, old: State, peephole: Tensor | None) -> State:
+    def forward(self, preactivation: Tensor, old: State, vectors: Vectors) -> State:
         gate, content = preactivation.chunk(2, -1)
-        memory = torch.lerp(content.tanh(), old.memory, torch.sigmoid(gate + peephole * old.memory))
+        memory = torch.lerp(
+            content.tanh(), old.memory, torch.sigmoid(gate + vectors["peephole"] * old.memory)
+        )
         return State(0.5 * old.hidden + memory.sin(), memory)
 
 
@@ -150,6 +152,63 @@ CASES = {
         mask=True,
     ),
     "a cell of one's own": Case((Dim("time", Minimal()), Dim("depth", "gru")), (4, 3), mask=True),
+    "layer norm": Case((time, depth), (5, 3), options={"layer_norm": True}),
+    "layer norm, standard, no bias, untied": Case(
+        (time, Dim("depth", size=3, tied=False)),
+        (4, 3),
+        options={"layer_norm": True, "output": "standard", "bias": False},
+    ),
+    "layer norm along one of two, lengths": Case(
+        (Dim("time", reverse=True), depth),
+        (5, 3),
+        options={"layer_norm": ["time"]},
+        lengths={"time": (5, 2, 0)},
+    ),
+    "layer norm of all cells, dropout": Case(
+        (
+            Dim("a", "gru"),
+            Dim("b", "peephole", size=2, tied=False),
+            Dim("c", Minimal()),
+            Dim("d", "relu"),
+        ),
+        (2, 2, 2, 2),
+        options={"layer_norm": True, "dropout": 0.3},
+        mask=True,
+    ),
+    "layer norm, priority, shared": Case(
+        (Dim("a"), Dim("b", shares_weights_with="a", priority=True), Dim("c", "tanh", priority=True)),
+        (3, 2, 2),
+        options={"layer_norm": ["a", "b"]},
+    ),
+    "zoneout": Case((time, depth), (5, 3), options={"zoneout": 0.3}),
+    "zoneout, hidden only": Case((time, depth), (5, 3), options={"zoneout": (0.5, 0.0)}),
+    "zoneout, memory only, along time, reverse": Case(
+        (Dim("time", reverse=True), depth), (5, 3), options={"zoneout": {"time": (0.0, 0.5)}}
+    ),
+    "zoneout of all": Case((time, depth), (3, 3), options={"zoneout": 1.0}),
+    "zoneout of all cells, layer norm, priority, untied": Case(
+        (
+            Dim("a", "gru"),
+            Dim("b", "peephole", size=2, tied=False),
+            Dim("c", Minimal(), priority=True),
+            Dim("d", "identity", priority=True),
+        ),
+        (2, 2, 2, 2),
+        options={"layer_norm": ["a", "b", "d"], "zoneout": {"a": 0.3, "b": 0.4, "c": 0.5, "d": 0.2}},
+        mask=True,
+    ),
+    "tied dropout": Case((time, depth), (5, 3), options={"dropout": 0.5, "dropout_tied": ["time"]}),
+    "dropout between layers": Case(
+        (time, Dim("depth", priority=True)),
+        (4, 3),
+        options={"dropout": 0.5, "dropout_between": ["depth"]},
+    ),
+    "tied dropout between blocks, reverse": Case(
+        (Dim("a", reverse=True), Dim("b"), Dim("c", "gru", priority=True)),
+        (3, 2, 3),
+        options={"dropout": 0.4, "dropout_between": ["a", "c"], "dropout_tied": ["b", "c"]},
+        mask=True,
+    ),
     "no memory at all": Case((Dim("a", "tanh"), Dim("b", "tanh")), (3, 4)),
     "hidden sizes": Case((Dim("a", hidden_size=2), Dim("b", hidden_size=5), Dim("c")), (2, 3, 2)),
     "shared": Case((time, Dim("depth", shares_weights_with="time")), (4, 3)),
@@ -183,6 +242,11 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_wavefront_equals_reference(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "zoneout" in name])
+def test_expected_zoneout(name: str) -> None:
+    check(CASES[name], training=False)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -242,15 +306,28 @@ def cases(draw: st.DrawFn) -> Case:
         if draw(st.booleans())
     }
     some = draw(st.sets(st.sampled_from(names), min_size=1))
+    some_names = st.lists(st.sampled_from(names))
+    probabilities = st.sampled_from([0.4, (0.0, 0.5), (0.5, 0.0)])
+    hidden_size = draw(st.integers(1, 4))
+    owner = {dim.name: dim.shares_weights_with or dim.name for dim in dims}
+    wide = [owner[dim.name] for dim in dims if (dim.hidden_size or hidden_size) > 1]
+    chosen = draw(st.sets(st.sampled_from(wide))) if wide else set()
     return Case(
         tuple(dims),
         sizes,
         batch=batch,
-        hidden_size=draw(st.integers(1, 4)),
+        hidden_size=hidden_size,
         options={
             "bias": draw(st.booleans()),
             "output": draw(st.sampled_from(["paper", "standard"])),
             "dropout": draw(st.sampled_from([0.0, 0.4])),
+            "dropout_tied": draw(some_names),
+            "dropout_between": draw(st.none() | some_names),
+            "layer_norm": [name for name in names if owner[name] in chosen],
+            "zoneout": draw(
+                st.sampled_from([0.0, 0.0, 0.3])
+                | st.dictionaries(st.sampled_from(names), probabilities)
+            ),
         },
         lengths=lengths,
         mask=draw(st.booleans()),
@@ -278,8 +355,16 @@ def test_wavefront_equals_reference_whatever_the_grid(case: Case) -> None:
             options={"output": "standard"},
             lengths={"time": (3, 1)},
         ),
+        Case(
+            (Dim("time", "gru"), Dim("depth", size=2, tied=False, priority=True)),
+            (3, 2),
+            batch=2,
+            hidden_size=3,
+            options={"layer_norm": True, "zoneout": (0.3, 0.6)},
+            lengths={"time": (3, 1)},
+        ),
     ],
-    ids=["priority", "three dimensions", "untied, standard, lengths"],
+    ids=["priority", "three dimensions", "untied, standard, lengths", "layer norm, zoneout"],
 )
 @pytest.mark.parametrize("engine", ["reference", "wavefront"])
 def test_gradcheck(case: Case, engine: str) -> None:
@@ -289,6 +374,7 @@ def test_gradcheck(case: Case, engine: str) -> None:
     names = list(sides)
 
     def function(*inputs: Tensor) -> tuple[Tensor, ...]:
+        torch.manual_seed(1)  # The same zoneout in every call.
         given = iter(inputs)
         states = {name: sides[name].map(lambda _: next(given)) for name in names}
         weights = dict(zip(dict(grid.named_parameters()), given, strict=True))

@@ -26,7 +26,7 @@ class Case:
 
 
 x, y, z, w = Dim("x"), Dim("y"), Dim("z"), Dim("w")
-no_bias, standard = {"bias": False}, {"output": "standard"}
+no_bias, standard, normal = {"bias": False}, {"output": "standard"}, {"layer_norm": True}
 
 CASES = {
     "1-LSTM": Case([Dim("x", size=4)], (4,)),
@@ -123,6 +123,38 @@ CASES = {
         (2, 3, 2, 2),
         masked=True,
     ),
+    "layer norm, 1-LSTM": Case([Dim("x", size=4)], (4,), options=normal),
+    "layer norm, as without biases": Case([x, y], (3, 4), options=normal | no_bias),
+    "layer norm, standard, untied, reversed": Case(
+        [Dim("x", reverse=True), Dim("y", size=3, tied=False)], (4, 3), options=normal | standard
+    ),
+    "layer norm along one of two": Case([x, y], (4, 3), options={"layer_norm": ["y"]}),
+    "layer norm, shared": Case(
+        [x, Dim("y", shares_weights_with="x", priority=True)], (3, 4), options=normal
+    ),
+    "layer norm of all cells, two hidden sizes, mask": Case(
+        [Dim("x", "gru"), Dim("y", "peephole", hidden_size=2), z, Dim("w", "tanh", priority=True)],
+        (2, 3, 2, 2),
+        options=normal,
+        masked=True,
+    ),
+    "layer norm of connections, mixed": Case(
+        [Dim("x", "relu"), Dim("y", "identity", priority=True), Dim("z", "gru")],
+        (3, 2, 3),
+        options={"layer_norm": ["x", "y"]},
+        lengths={"z": [1, 3, 2]},
+    ),
+    "zoneout": Case([x, y], (4, 3), options={"zoneout": 0.3}),
+    "zoneout of hidden and memory": Case([x, y], (4, 3), options={"zoneout": (0.1, 0.6)}),
+    "zoneout along one of two, reversed, lengths": Case(
+        [Dim("x", reverse=True), y], (4, 3), options={"zoneout": {"x": 0.4}}, lengths={"x": [4, 1, 0]}
+    ),
+    "zoneout of all cells, priority, layer norm": Case(
+        [Dim("x", "gru"), Dim("y", "peephole"), z, Dim("w", "tanh", priority=True)],
+        (2, 3, 2, 2),
+        options=normal | {"zoneout": {"x": 0.2, "y": (0.0, 0.5), "z": (0.5, 0.0), "w": 0.3}},
+        masked=True,
+    ),
     "lengths": Case([x, y], (4, 3), lengths={"x": [4, 1, 0]}),
     "lengths along both, reversed": Case(
         [Dim("x", reverse=True), Dim("y", size=3, tied=False)],
@@ -141,7 +173,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_grid_follows_the_equations(case: Case, engine: str) -> None:
     grid = GridLSTM(case.dims, case.hidden_size, engine=engine, dtype=torch.float64, **case.options)
-    numpy_grid.randomise(grid)
+    numpy_grid.randomise(grid).eval()
     batch = 3
     sides = numpy_grid.random_sides(grid, case.sizes, batch)
     lengths = {name: torch.tensor(values) for name, values in case.lengths.items()}
@@ -156,7 +188,7 @@ def test_lstm_by_hand(output: str) -> None:
     """One unit, numbers that can be followed: gates at ½ but for content, ``W H = (0, 0, 0, ln 3)``."""
     preactivation = torch.tensor([0, 0, 0, np.log(3)], dtype=torch.float64)
     old = State(torch.zeros(1), torch.tensor([2.0], dtype=torch.float64))
-    h, m = LSTM(output).forward(preactivation, old, None)
+    h, m = LSTM(output).forward(preactivation, old, {})
     assert m.item() == pytest.approx(0.5 * 2 + 0.5 * 0.8, rel=1e-12)
     expected = np.tanh(0.5 * 1.4) if output == "paper" else 0.5 * np.tanh(1.4)
     assert h.item() == pytest.approx(expected, rel=1e-12)

@@ -28,12 +28,15 @@ from gridlstm.hub import (
 from gridlstm.training.weights import WeightsError
 
 OPTIONS: dict[str, Any] = {
-    "output": "standard", "forget_bias": 2.5, "dropout": 0.25, "engine": "reference", "recompute": True
+    "output": "standard", "forget_bias": 2.5, "dropout": 0.25, "engine": "reference", "recompute": True,
+    "layer_norm": True, "dropout_tied": ["depth"], "dropout_between": ["depth"],
+    "zoneout": {"depth": (0.1, 0.5)},
 }  # fmt: skip
 DIMS = [Dim("time", "gru", reverse=True), Dim("row", "peephole", 2, tied=False), Dim("depth", "relu")]
 MODULES: dict[str, Callable[..., nn.Module]] = {
     "grid": partial(GridLSTM, ["time", Dim("depth", size=2, priority=True)], 4),
     "grid with options": partial(GridLSTM, [*DIMS, Dim("wide", hidden_size=6)], 4, **OPTIONS),
+    "grid with lists": partial(GridLSTM, ["a", "b"], 4, layer_norm=["b"], zoneout=(0.25, 0.0)),
     "grid without a size": partial(GridLSTM, [Dim("time", hidden_size=3)], bias=False),
     "sequence": partial(SequenceGridLSTM, 5, 4),
     "sequence with options": partial(
@@ -146,7 +149,8 @@ def test_modules_that_cannot_be_saved(tmp_path: Path) -> None:
         ({"arguments": {}}, ".*missing.*"),
         ({"arguments": {"input_size": 5, "hidden_size": -1}}, "hidden_size: .*"),
         ({"arguments": {"input_size": 5, "hidden_size": 4, "x": 1}}, ".*argument x is unknown.*"),
-        ({"arguments": {"input_size": 5, "hidden_size": {"x": 1}}}, ".*unexpected keyword.*"),
+        ({"arguments": {"input_size": 5, "hidden_size": {"x": 1}}}, "hidden_size: expected an int.*"),
+        ({"class": "GridLSTM", "arguments": {"dims": [{"x": 1}]}}, ".*unexpected keyword.*"),
         ({"dtype": "load"}, "dtype: expected the name of a dtype, got 'load'"),
         ({"dtype": "int64"}, "dtype: expected a floating torch.dtype, got torch.int64"),
     ],

@@ -14,16 +14,43 @@ from gridlstm.training.settings import Training
 from gridlstm.training.trainer import make_optimizer
 
 
-@pytest.mark.parametrize("shape", [(12, 12), (32, 16), (16, 32), (3, 24, 8)])
-def test_singular_values_become_about_one_and_directions_stay(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("shape", [(1, 12, 12), (1, 32, 16), (1, 16, 32), (3, 24, 8)])
+@pytest.mark.parametrize("product", [None, torch.bfloat16])
+def test_singular_values_become_about_one_and_directions_stay(
+    shape: tuple[int, ...], product: torch.dtype | None
+) -> None:
+    """For singular values from 0.003 to 1 of the norm."""
     torch.manual_seed(0)
-    matrices = torch.randn(shape, dtype=torch.float64)
-    left, _, right = torch.linalg.svd(matrices, full_matrices=False)
-    found = left.mT @ orthogonalise(matrices, steps=8) @ right.mT
+    left, _, right = torch.linalg.svd(torch.randn(shape, dtype=torch.float64), full_matrices=False)
+    values = torch.logspace(0, -2.5, min(shape[1:]), dtype=torch.float64)
+    matrices = left @ torch.diag(values / values.norm()) @ right
+    found = left.mT @ orthogonalise(matrices, product) @ right.mT
+    assert found.dtype == torch.float64
     values = torch.diagonal(found, dim1=-2, dim2=-1)
-    assert values.min() > 0.5
-    assert values.max() < 1.5
-    assert (found - torch.diag_embed(values)).abs().max() < 1e-9
+    rounding = 0.3 if product else 0.0
+    assert values.min() > 0.65 - rounding
+    assert values.max() < 1.35 + rounding
+    assert (found - torch.diag_embed(values)).abs().max() < (rounding or 1e-9)
+
+
+def test_gates_are_orthogonalised_on_their_own() -> None:
+    """The update of stacked gates is that of each gate as a parameter; other matrices are whole."""
+    torch.manual_seed(0)
+    stacked = nn.ParameterList([torch.randn(2, 12, 6), torch.randn(5, 6), torch.randn(3, 6)])
+    copies = [p.detach().clone() for p in stacked]
+    apart = nn.ParameterList([*copies[0].reshape(-1, 6).split(3), *copies[1:]])
+    optimizers = [Muon(stacked, 0.02, rows=3), Muon(apart, 0.02)]
+    for _ in range(3):
+        for p in stacked:
+            p.grad = torch.randn_like(p)
+        gates = stacked[0].grad.reshape(-1, 6).split(3)
+        for p, grad in zip(apart, [*gates, stacked[1].grad, stacked[2].grad], strict=True):
+            p.grad = grad.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+    torch.testing.assert_close(stacked[0].reshape(-1, 6), torch.cat(list(apart[:8])))
+    torch.testing.assert_close(stacked[1], apart[8])
+    torch.testing.assert_close(stacked[2], apart[9])
 
 
 def test_it_agrees_with_pytorchs_muon_on_a_matrix() -> None:
@@ -43,9 +70,9 @@ def test_it_agrees_with_pytorchs_muon_on_a_matrix() -> None:
         first.step()
         second.step()
     moved, expected = ours[0].detach() - start, theirs[0].detach() - start
-    # Theirs averages with weights 0.95 and 0.05 and iterates in bfloat16.
-    assert torch.nn.functional.cosine_similarity(moved.flatten(), expected.flatten(), dim=0) > 0.99
-    assert moved.norm().item() == pytest.approx(expected.norm().item(), rel=0.05)
+    # Theirs averages with weights 0.95 and 0.05, and iterates in bfloat16 with other coefficients.
+    assert torch.nn.functional.cosine_similarity(moved.flatten(), expected.flatten(), dim=0) > 0.97
+    assert moved.norm().item() == pytest.approx(expected.norm().item(), rel=0.2)
 
 
 def test_vectors_and_what_is_named_are_adams() -> None:
@@ -109,6 +136,10 @@ def test_vectors_are_adams_also_with_an_axis_of_positions() -> None:
     muons, adams = (group["params"] for group in Muon(network).param_groups)
     assert [p.shape for p in muons] == [(3, 16, 4)]
     assert [p.shape for p in adams] == [(3, 16), (3, 12)]
+    network = GridLSTM([Dim("x", size=3, tied=False)], 4, layer_norm=True)
+    muons, adams = (group["params"] for group in Muon(network).param_groups)
+    assert [p.shape for p in muons] == [(3, 16, 4)]
+    assert sorted(p.shape for p in adams) == [(3, 4), (3, 4), (3, 16), (3, 16)]
 
 
 def test_momentum_is_a_setting() -> None:

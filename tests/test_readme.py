@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,10 @@ PROGRAMS = {
 """What stands in for other programs of the virtual environment."""
 
 
+NEEDED = {"export.md": "onnxruntime"}
+"""Packages of extras that a document needs; `make test-extras` installs them."""
+
+
 def blocks(document: Path, language: str) -> list[str]:
     found = re.findall(r"^```(.*)\n((?:.*\n)*?)```$", document.read_text(), re.MULTILINE)
     return [code for name, code in found if name == language]
@@ -56,7 +61,13 @@ def blocks(document: Path, language: str) -> list[str]:
 
 def having(language: str) -> list[object]:
     chosen = [path for path in DOCUMENTS if blocks(path, language)]
-    return [pytest.param(path, id=path.name) for path in chosen]
+    return [pytest.param(path, id=path.name, marks=_needed(path)) for path in chosen]
+
+
+def _needed(document: Path) -> list[pytest.MarkDecorator]:
+    name = NEEDED.get(document.name)
+    missing = name is not None and find_spec(name) is None
+    return [pytest.mark.skipif(missing, reason=f"needs {name}: make test-extras installs it")]
 
 
 @pytest.fixture(scope="module")

@@ -505,6 +505,11 @@ def test_other_text_is_not_resumed(gridlstm, tmp_path: Path) -> None:
             ["--network", "attention", "--side-dropout", "0.1"],
             "side_dropout: expected 0 for attention, got 0.1",
         ),
+        (
+            ["--network", "attention", "--encoder"],
+            "encoder: expected False for attention, which has one, got True",
+        ),
+        (["--word-size", "0"], "word_size: expected at least 1 or None, got 0"),
         (["--beam", "0"], "beam: expected at least 1, got 0"),
         (["--source", "de"], "source, target: expected zh to en for tatoeba, got de to en"),
         (["--corpus", "multi30k"], "expected de to en or en to de for multi30k, got zh to en"),

@@ -30,6 +30,9 @@ MODELS: dict[str, Callable[[], Translator]] = {
     "reencoder, one grid": lambda: reencoder(num_layers=1),
     "reencoder, three grids": lambda: reencoder(num_layers=3),
     "reencoder, words in every grid": lambda: reencoder(num_layers=3, entry="every"),
+    "reencoder, short word vectors": lambda: reencoder(embedding_size=5),
+    "reencoder, encoder": lambda: reencoder(encoder=True),
+    "reencoder, encoder and long word vectors": lambda: reencoder(encoder=True, embedding_size=17),
     "reencoder, reference": lambda: reencoder(engine="reference"),
     "attention": attention,
     "depth-gated": lambda: attention(num_layers=3, depth_gates=True, embedding_size=4),
@@ -190,6 +193,41 @@ def test_parameters_of_the_reencoder() -> None:
     net = Reencoder(SOURCE, TARGET, 10)
     blocks = 2 * (90 * 30 + 90)
     assert sum(p.numel() for p in net.parameters()) == blocks + 20 * (SOURCE + 2 * TARGET) + TARGET
+
+
+def test_projected_word_vectors_are_pairs_of_vectors() -> None:
+    """A Reencoder without projections whose words have the projected pairs gives the same scores."""
+    torch.manual_seed(0)
+    short = Reencoder(SOURCE, TARGET, 6, embedding_size=5, dtype=torch.float64)
+    pairs = Reencoder(SOURCE, TARGET, 6, dtype=torch.float64)
+    pairs.stack.load_state_dict(short.stack.state_dict())
+    assert short.enter_source is not None
+    assert short.enter_target is not None
+    assert short.leave is not None
+    with torch.no_grad():
+        pairs.source.weight.copy_(short.enter_source.linear(short.source.weight))
+        pairs.target.weight.copy_(short.enter_target.linear(short.target.weight))
+        pairs.scores.weight.copy_(short.scores.weight @ short.leave.weight)
+        pairs.scores.bias.copy_(short.scores.bias.normal_())
+    source, target, lengths = sentences()
+    expected = pairs(source, target, lengths)
+    torch.testing.assert_close(short(source, target, lengths), expected)
+    assert short.source.weight.shape == (SOURCE, 5)
+    assert short.scores.weight.shape == (TARGET, 5)
+
+
+def test_the_encoder_of_a_reencoder_reads_the_whole_sentence() -> None:
+    """What enters the first column depends on the last word of a sentence, and on none beyond it."""
+    torch.manual_seed(0)
+    net = Reencoder(SOURCE, TARGET, 6, encoder=True, dtype=torch.float64)
+    source, _, lengths = sentences()
+    entering = net.start(source, lengths)[1]
+    for place, effect in ((2, True), (3, False)):  # The second sentence has three words.
+        other = source.clone()
+        other[1, place] = (source[1, place] + 1) % SOURCE
+        changed = net.start(other, lengths)[1]
+        assert (changed[1, 0] != entering[1, 0]).any() == effect
+        assert torch.equal(changed[0], entering[0])
 
 
 def test_alignment_is_the_change_of_memory_along_a_row() -> None:
@@ -368,6 +406,11 @@ def test_a_few_sentences_are_learnt(make: Callable[[], Translator]) -> None:
         (lambda: Reencoder(5, 5.0, 4), TypeError, "target_words: expected an integer, got 5.0"),
         (lambda: Reencoder(5, 5, 4, 0), ValueError, "num_layers: expected at least 1, got 0"),
         (lambda: Reencoder(5, 5, 4, entry="last"), ValueError, "entry: expected one of first, every"),
+        (
+            lambda: Reencoder(5, 5, 4, embedding_size=0),
+            ValueError,
+            "embedding_size: expected at least 1, got 0",
+        ),
         (lambda: Reencoder(5, 5, 4, dropout=1.0), ValueError, "dropout: expected at least 0"),
         (lambda: Reencoder(5, 5, 4, side_dropout=-1), ValueError, "side_dropout: expected at least 0"),
         (lambda: AttentionTranslator(5, 5, 4, dropout=-1), ValueError, "dropout: expected at least 0"),

@@ -1,10 +1,11 @@
 """The dimensions of a grid as a string, from which an operator makes its block."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from secrets import token_hex
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gridlstm.cells import Cell, Output, Transfer
@@ -14,10 +15,12 @@ __all__ = ["Description", "describe", "read_description"]
 
 
 class Description(NamedTuple):
-    """What :func:`make_block` needs: the dimensions, and how memories are read."""
+    """The arguments of :func:`make_block`."""
 
     dims: tuple[Dim, ...]
     output: Output
+    layer_norm: tuple[str, ...]
+    zoneout: dict[str, tuple[float, float]]
 
 
 _PROCESS = token_hex(8)
@@ -25,14 +28,20 @@ _own: dict[str, Cell | Transfer] = {}
 """User-defined transforms. They are kept: a graph that was compiled with one may run at any time."""
 
 
-def describe(dims: Sequence[Dim], output: Output) -> str:
+def describe(
+    dims: Sequence[Dim],
+    output: Output,
+    layer_norm: Sequence[str] = (),
+    zoneout: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+) -> str:
     """Describes a grid as JSON. User-defined transforms get a name that only this process knows.
 
-    >>> read_description(describe([Dim("depth", size=2)], "paper"))
-    Description(dims=(Dim('depth', size=2),), output='paper')
+    >>> read_description(describe([Dim("depth", size=2)], "paper")).dims
+    (Dim('depth', size=2),)
     """
     described = [{f.name: getattr(dim, f.name) for f in fields(dim) if f.init} for dim in dims]
-    return json.dumps({"dims": described, "output": output}, default=_name_own)
+    rest = {"output": output, "layer_norm": list(layer_norm), "zoneout": dict(zoneout)}
+    return json.dumps({"dims": described, **rest}, default=_name_own)
 
 
 def _name_own(transform: Cell | Transfer) -> dict[str, str]:
@@ -49,7 +58,12 @@ def read_description(description: str) -> Description:
         RuntimeError: if a transform was user-defined in another process.
     """
     described = json.loads(description)
-    return Description(tuple(_read_dim(**dim) for dim in described["dims"]), described["output"])
+    return Description(
+        dims=tuple(_read_dim(**dim) for dim in described["dims"]),
+        output=described["output"],
+        layer_norm=tuple(described["layer_norm"]),
+        zoneout={name: tuple(pair) for name, pair in described["zoneout"].items()},
+    )
 
 
 def _read_dim(transform: Any, **arguments: Any) -> Dim:

@@ -2,21 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from inspect import signature
 from math import prod
 from typing import Literal, NoReturn, get_args, overload
 
 import torch
 from torch import Tensor, nn
 
-from gridlstm.block import PhaseWeights, draw_dropout, make_block
+from gridlstm.block import make_block
 from gridlstm.cells import Output
 from gridlstm.checks import check_choice, check_dropout, check_forget_bias
 from gridlstm.dim import Dim, check_dims
 from gridlstm.engines import ENGINES, Engine, explain
 from gridlstm.engines.recording import uncompiled
-from gridlstm.fixed import FixedArguments
 from gridlstm.geometry import GridShape
 from gridlstm.grid_options import Init
+from gridlstm.parameters import GridParameters
+from gridlstm.regularisation import (
+    Probabilities,
+    check_layer_norm,
+    check_names,
+    check_zoneout,
+    draw_dropout,
+    draw_zoneout,
+    expand_zoneout,
+)
 from gridlstm.sides import check_sides, from_faces, make_incoming, make_mask
 from gridlstm.state import State
 from gridlstm.transfer import check_transform
@@ -24,7 +34,7 @@ from gridlstm.transfer import check_transform
 __all__ = ["GridLSTM"]
 
 
-class GridLSTM(FixedArguments):
+class GridLSTM(GridParameters):
     r"""A grid of LSTM blocks in any number of dimensions (section 3).
 
     The block at each position concatenates the hidden vectors that reach it along all dimensions,
@@ -45,8 +55,22 @@ class GridLSTM(FixedArguments):
             biases start from 0.
         init: fills a weight matrix in place; called for each gate of each weight set,
             ``[hidden, H]``. Default: Glorot-uniform.
+        layer_norm: normalise the preactivations of every gate, and the memories where they are read
+            (Ba et al., 2016; see :class:`gridlstm.cells.LayerNorm`): ``True`` along all dimensions, or
+            the names of some.
         dropout: the probability with which a block drops each value of the hidden vectors it reads
             (section 4.4), in training mode. The vectors that it passes on are not dropped.
+        dropout_tied: the names of dimensions along which all blocks drop the same values. With
+            ``["time"]``, each sequence has one mask per layer ("variational" dropout, Gal and
+            Ghahramani, 2016). Default: each block drops its own.
+        dropout_between: drop only values that pass from block to block along these dimensions: nothing
+            that travels along others, and nothing where it enters the grid. With ``["depth"]``, values
+            are dropped between layers only, as by ``torch.nn.LSTM``. Default: everything that a block
+            reads.
+        zoneout: the probability with which a block keeps each old value of a vector instead of the new
+            one, in training mode (Krueger et al., 2016). In evaluation mode it passes on the
+            expectation. A pair gives the probabilities for hidden and memory vectors; a mapping from
+            names gives those of some dimensions: ``{"time": (0.05, 0.5)}``.
         engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and supports second and
             forward-mode derivatives. Both give the same results.
         recompute: keep only the vectors between blocks for the backward pass, which recomputes the
@@ -62,18 +86,25 @@ class GridLSTM(FixedArguments):
         bias_NAME: the same without the last axis. A GRU has one vector more, for ``W_n h``.
         peephole_NAME: the diagonal weights of an LSTM with peepholes, ``[*untied sizes, 3 · hidden]``,
             in the order ``u, f, o``. They start from 0.
+        gain_NAME: with layer normalisation, the gains of the preactivations, in the shape of the
+            biases, which are added afterwards. They start from 1.
+        memory_gain_NAME, memory_bias_NAME: the same for the normalised memory of an LSTM,
+            ``[*untied sizes, hidden]``.
 
     Raises:
         TypeError: if an argument is of the wrong type.
         ValueError: if dimensions are missing, repeated or share incompatible weights, or an argument
-            is out of range.
+            is out of range or names an unknown dimension.
 
     Notes:
         - Equation 1 squashes the product of output gate and memory; nearly every other LSTM squashes
           the memory first. ``output`` chooses.
         - With several priority dimensions, all of them read the new vectors of the ordinary dimensions,
           and none reads those of another priority dimension.
-        - Each phase of a block (ordinary, then priority dimensions) draws its own dropout.
+        - Each phase of a block (ordinary, then priority dimensions) draws its own dropout. Every call
+          draws anew, also if it continues the sequences of the last.
+        - Priority dimensions read what the others pass on, after zoneout.
+        - Layer normalisation and zoneout run without the compiled kernel (:meth:`explain`).
         - Every parameter and side that a call uses has a gradient; it is zero if the loss does not
           depend on it.
         - Weights along an untied reversed dimension belong to positions, not to the order of travel.
@@ -86,7 +117,12 @@ class GridLSTM(FixedArguments):
     (torch.Size([2, 5, 8]), torch.Size([2, 3, 8]))
     """
 
-    fixed = frozenset(("dims", "hidden_size", "bias", "output", "forget_bias", "init", "block"))
+    fixed = frozenset(
+        (
+            *("dims", "hidden_size", "bias", "output", "forget_bias", "init", "block"),
+            *("layer_norm", "dropout_tied", "dropout_between", "zoneout"),
+        )
+    )
 
     def __init__(
         self,
@@ -97,7 +133,11 @@ class GridLSTM(FixedArguments):
         output: Output = "paper",
         forget_bias: float | None = None,
         init: Init = nn.init.xavier_uniform_,
+        layer_norm: bool | Sequence[str] = False,
         dropout: float = 0.0,
+        dropout_tied: Sequence[str] = (),
+        dropout_between: Sequence[str] | None = None,
+        zoneout: Probabilities | Mapping[str, Probabilities] = 0.0,
         engine: Engine = "wavefront",
         recompute: bool = False,
         device: torch.device | str | None = None,
@@ -121,53 +161,28 @@ class GridLSTM(FixedArguments):
         self.output = output
         self.forget_bias = 1.0 if forget_bias is None and bias else forget_bias
         self.init = init
+        normalised = check_layer_norm(layer_norm, self.dims)
+        self.layer_norm = layer_norm if isinstance(layer_norm, bool) else normalised or False
         self.dropout = dropout
+        self.dropout_tied = check_names("dropout_tied", dropout_tied, self.dims)
+        self.dropout_between = (
+            None
+            if dropout_between is None
+            else check_names("dropout_between", dropout_between, self.dims)
+        )
+        self.zoneout = check_zoneout(zoneout, self.dims)
         self.engine = engine
         self.recompute = recompute
-        self.block = make_block(self.dims, output)
-        untied = [dim.size or 0 for dim in self.dims if not dim.tied]
-        for dim, transform in zip(self.dims, self.block.transforms, strict=True):
-            if dim.shares_weights_with is not None:
-                continue
-            d, cell = dim.hidden_size or 0, transform.cell
-            shapes: dict[str, tuple[int, ...]] = {"weight": (d * cell.gates, self.block.hidden_size)}
-            if bias:
-                shapes["bias"] = (d * cell.rows,)
-            if cell.peepholes:
-                shapes["peephole"] = (d * cell.peepholes,)
-            for kind, shape in shapes.items():
-                values = torch.empty(*untied, *shape, device=device, dtype=dtype)
-                self.register_parameter(f"{kind}_{dim.name}", nn.Parameter(values))
+        self.block = make_block(
+            self.dims,
+            output,
+            layer_norm=normalised,
+            zoneout=expand_zoneout(self.zoneout, self.dims),
+        )
+        self._make_parameters(device, dtype)
         self.reset_parameters()
         for dim in self.dims:
             check_transform(dim, self.weights_of(dim.name)[0])
-
-    @torch.no_grad()
-    def reset_parameters(self) -> None:
-        """Initialises the weights with ``init``, and resets biases and peepholes."""
-        for dim, transform in zip(self.dims, self.block.transforms, strict=True):
-            if dim.shares_weights_with is not None:
-                continue
-            weight, bias = self.weights_of(dim.name)
-            for matrix in weight.view(-1, dim.hidden_size or 0, weight.shape[-1]):
-                self.init(matrix)
-            if bias is not None:
-                transform.cell.reset_bias_(bias, self.forget_bias or 0.0)
-            if transform.cell.peepholes:
-                self.get_parameter(f"peephole_{dim.name}").zero_()
-
-    def weights_of(self, name: str) -> tuple[nn.Parameter, nn.Parameter | None]:
-        """The weight and bias that a dimension uses, its own or shared ones."""
-        owner = self._owner(name)
-        return getattr(self, f"weight_{owner}"), getattr(self, f"bias_{owner}", None)
-
-    def _owner(self, name: str) -> str:
-        """The dimension whose weights a dimension uses: itself, or the one it shares them with."""
-        for dim in self.dims:
-            if dim.name == name:
-                return dim.shares_weights_with or name
-        names = ", ".join(dim.name for dim in self.dims)
-        raise ValueError(f"name: expected one of {names}, got {name!r}")
 
     @overload
     def forward(
@@ -228,14 +243,24 @@ class GridLSTM(FixedArguments):
             tuple(dim.reverse for dim in self.dims),
             tuple(not dim.tied for dim in self.dims),
         )
-        p = self.dropout if self.training else 0.0
         outgoing, blocks = ENGINES[self.engine](
             self.block,
             shape,
             self.phase_weights(),
             make_incoming(self.dims, extent, sides, like),
             mask=make_mask(self.dims, extent, lengths, mask, like.device),
-            dropout=draw_dropout(self.block, prod(extent.sizes), extent.batch, p, like.device),
+            dropout=draw_dropout(
+                self.block,
+                shape,
+                extent.batch,
+                self.dropout if self.training else 0.0,
+                like,
+                tied=self.dropout_tied,
+                between=self.dropout_between,
+            ),
+            zoneout=draw_zoneout(self.block, prod(extent.sizes), extent.batch, like.device)
+            if self.training
+            else None,
             trace=trace,
             recompute=self.recompute,
         )
@@ -264,25 +289,6 @@ class GridLSTM(FixedArguments):
             'engine="reference"'
         )
 
-    def phase_weights(self) -> list[PhaseWeights]:
-        """The weights of each phase: the rows of its dimensions, stacked."""
-        return [self._weights(phase) for phase in self.block.phases]
-
-    def _weights(self, phase: Sequence[int]) -> PhaseWeights:
-        parts: dict[str, list[Tensor]] = {"weight": [], "bias": [], "peephole": []}
-        for i in phase:
-            owner, transform = self._owner(self.dims[i].name), self.block.transforms[i]
-            for kind, stacked in parts.items():
-                part: Tensor | None = getattr(self, f"{kind}_{owner}", None)
-                if part is not None:
-                    if kind == "weight":
-                        part = transform.cell.expand(part, transform.hidden)
-                    stacked.append(part)
-        weight = torch.cat(parts["weight"], -2)
-        vectors = (torch.cat(v, -1) if v else None for v in (parts["bias"], parts["peephole"]))
-        bias, peephole = (None if v is None else v.view(-1, v.shape[-1]) for v in vectors)
-        return PhaseWeights(weight.view(-1, *weight.shape[-2:]), bias, peephole)
-
     def explain(self) -> str:
         """Which engine and backend a call would use now, and why not the others.
 
@@ -299,13 +305,13 @@ class GridLSTM(FixedArguments):
     def extra_repr(self) -> str:
         """The arguments that differ from their defaults."""
         shown = [repr(list(self.dims))]
-        defaults = {"output": "paper", "dropout": 0.0, "engine": "wavefront", "recompute": False}
+        parameters = signature(GridLSTM).parameters
         if not self.bias:
             shown.append("bias=False")
         elif self.forget_bias != 1:
             shown.append(f"forget_bias={self.forget_bias}")
-        for name, default in defaults.items():
-            value = getattr(self, name)
-            if value != default:
+        for name in list(parameters)[list(parameters).index("output") :]:
+            value = getattr(self, name, parameters[name].default)
+            if name not in ("forget_bias", "init") and value != parameters[name].default:
                 shown.append(f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}")
         return ", ".join(shown)

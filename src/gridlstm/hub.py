@@ -32,7 +32,14 @@ except ImportError as error:  # No safetensors.
         "gridlstm.hub needs packages that are not installed: pip install 'gridlstm[hub]'"
     ) from error
 
-__all__ = ["HubError", "arguments_of", "from_pretrained", "push_to_hub", "save_pretrained"]
+__all__ = [
+    "HubError",
+    "arguments_of",
+    "from_pretrained",
+    "is_pretrained",
+    "push_to_hub",
+    "save_pretrained",
+]
 
 FORMAT = "gridlstm module 1"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -105,6 +112,15 @@ def from_pretrained(name: str | PathLike[str], *, revision: str | None = None) -
         raise HubError(f"{path}: {error}") from error
     load_weights(module, folder / WEIGHTS)
     return module.eval()
+
+
+def is_pretrained(folder: Path) -> bool:
+    """Whether a folder holds a module that :func:`save_pretrained` has written."""
+    try:
+        config = read_json((folder / CONFIG).read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("format") == FORMAT
 
 
 def push_to_hub(
@@ -191,16 +207,22 @@ def _encode(name: str, value: Any) -> Any:
         }
     if isinstance(value, tuple | list):
         return [_encode(name, member) for member in value]
+    if isinstance(value, dict):
+        return {key: _encode(f'{name} "{key}"', member) for key, member in value.items()}
     if value is not None and not isinstance(value, bool | int | float | str):
         raise TypeError(f"{name}: expected a name or a number, which can be saved, got {value!r}")
     return value
 
 
-def _decode(value: Any) -> Any:
+def _decode(name: str, value: Any) -> Any:
     """What :func:`_encode` has encoded."""
     if isinstance(value, list):
-        return tuple(map(_decode, value))
-    return Dim(**value) if isinstance(value, dict) else value
+        return tuple(_decode(name, member) for member in value)
+    if isinstance(value, dict):
+        if name == "dims":
+            return Dim(**value)
+        return {key: _decode(name, member) for key, member in value.items()}
+    return value
 
 
 def _dtype_name(module: nn.Module) -> str:
@@ -224,7 +246,7 @@ def _read(path: Path) -> tuple[type[nn.Module], dict[str, Any], torch.dtype]:
     dtype = getattr(torch, str(config.get("dtype")), None)
     if not isinstance(dtype, torch.dtype):
         raise ValueError(f"dtype: expected the name of a dtype, got {config.get('dtype')!r}")
-    return kind, {name: _decode(value) for name, value in arguments.items()}, dtype
+    return kind, {name: _decode(name, value) for name, value in arguments.items()}, dtype
 
 
 def _hub(what: str) -> Any:

@@ -54,12 +54,13 @@ def check_transform(dim: Dim, weight: Tensor) -> None:
 def _check_cell(dim: Dim, cell: Cell, weight: Tensor) -> None:
     d, dtype = dim.hidden_size or 1, weight.dtype
     device = "cpu" if weight.is_meta else weight.device
-    rows, vectors, peephole = (
-        torch.zeros(2, count * d, dtype=dtype, device=device)
-        for count in (cell.rows, 1, cell.peepholes)
-    )
-    old = State(vectors, vectors if cell.has_memory else None)
-    new = cell.forward(rows, old, peephole if cell.peepholes else None)
+
+    def zeros(count: int) -> Tensor:
+        return torch.zeros(2, count * d, dtype=dtype, device=device)
+
+    old = State(zeros(1), zeros(1) if cell.has_memory else None)
+    vectors = {name: zeros(count) for name, count in cell.vectors.items()}
+    new = cell.forward(zeros(cell.rows), old, vectors)
     for name, *pair in zip(State._fields, new, old, strict=True):
         actual, expected = (None if t is None else (list(t.shape), t.dtype) for t in pair)
         if actual != expected:

@@ -74,6 +74,17 @@ def _engine(results: dict[str, Any]) -> Times:
     }
 
 
+def _train(results: dict[str, Any]) -> Times:
+    kinds = {True: ", bfloat16", False: ""}
+    return {
+        (
+            f"{step['experiment']}, {step['preset']}, {step['optimizer']}{kinds[step['bfloat16']]}",
+            str(step["threads"]),
+        ): step["median"]["update"] / step["median"]["products"]
+        for step in results["steps"]
+    }
+
+
 def _growth(results: dict[str, Any]) -> Times:
     return {
         (f"{axis} {value}, {gates}", str(results["options"]["threads"])): 1e3 * seconds
@@ -102,6 +113,7 @@ def _search(results: dict[str, Any]) -> Times:
 
 KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], Times]]] = {
     "bench": ("Time of wavefront over that of its matrix products", _engine),
+    "train": ("Time of a training step over that of its matrix products", _train),
     "growth": ("Milliseconds per training step", _growth),
     "generation": ("Milliseconds per character", _generation),
     "search": ("Milliseconds per sentence", _search),

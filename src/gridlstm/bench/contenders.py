@@ -14,12 +14,14 @@ from torch import Tensor, nn
 
 from gridlstm.bench.cases import Case
 from gridlstm.bench.loop import run_loop
+from gridlstm.bench.peers import run_gates, run_layers
 from gridlstm.engines import Engine
 from gridlstm.engines.buffers import Call, make_buffers, make_gradients
 from gridlstm.engines.native import use_native
 from gridlstm.engines.products import GradWeights, multiply, pack
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import make_plan
+from gridlstm.grid import GridLSTM
 from gridlstm.state import State
 
 __all__ = ["CONTENDERS", "Work", "has_bfloat16"]
@@ -90,9 +92,22 @@ def _loop(case: Case) -> Work | None:
     return _step(case, stack, forward)
 
 
-def _torch_lstm(case: Case, *, bfloat16: bool = False) -> Work | None:
+def _peer(case: Case, *, run: Callable[[GridLSTM, State], State]) -> Work | None:
+    """A published layout of a 2-LSTM."""
+    if not _is_plain(case):
+        return None
+    stack = case.build()
+    return _step(case, stack, lambda entering: run(stack.layers[0], entering))
+
+
+def _is_plain(case: Case) -> bool:
+    """Whether it is a 2-LSTM without priorities."""
+    return len(case.dims) == 2 and not any(dim.priority for dim in case.dims)
+
+
+def _torch_lstm(case: Case, *, bfloat16: bool = False, compiled: bool = False) -> Work | None:
     """``torch.nn.LSTM`` of the same number of FLOPs: with twice as many layers as the grid."""
-    if len(case.dims) != 2 or any(dim.priority for dim in case.dims):
+    if not _is_plain(case):
         return None
     time, depth = case.sizes
     torch.manual_seed(0)
@@ -104,8 +119,10 @@ def _torch_lstm(case: Case, *, bfloat16: bool = False) -> Work | None:
         lstm, x = lstm.bfloat16(), x.detach().bfloat16().requires_grad_()
         upstream, parameters = upstream.bfloat16(), [x, *lstm.parameters()]
 
+    run = torch.compile(lstm) if compiled else lstm
+
     def work() -> list[Tensor]:
-        output, _ = lstm(x)
+        output, _ = run(x)
         return list(torch.autograd.grad(output, parameters, upstream))
 
     return work
@@ -122,7 +139,7 @@ def _products(case: Case) -> Work:
             weights = grid.phase_weights()
         like, workspace = weights[0].weight, Workspace()
         none = (None,) * len(weights)
-        call = Call(grid.block, plan, case.batch, none, none, None, None, like.dtype)
+        call = Call(grid.block, plan, case.batch, none, none, None, None, None, like.dtype)
         kept = ("all_steps", "all_steps") if case.train else ("two_steps", "one_step")
         buffers = make_buffers(call, like, workspace, states=kept[0], gates=kept[1])  # type: ignore[arg-type]
         gradients = make_gradients(call, like, workspace)
@@ -156,6 +173,9 @@ CONTENDERS: dict[str, Callable[[Case], Work | None]] = {
     "wavefront, recompute": partial(_grid, recompute=True),
     "reference": partial(_grid, engine="reference"),
     "loop": _loop,
+    "gate by gate": partial(_peer, run=run_gates),
+    "layer by layer": partial(_peer, run=run_layers),
     "torch.nn.LSTM": _torch_lstm,
+    "torch.nn.LSTM, torch.compile": partial(_torch_lstm, compiled=True),
     "torch.nn.LSTM, bfloat16": partial(_torch_lstm, bfloat16=True),
 }

@@ -23,10 +23,12 @@ TOLERANCES = {
     "wavefront, not compiled": 1e-4,
     "wavefront, recompute": 1e-4,
     "loop": 1e-4,
+    "gate by gate": 1e-4,
+    "layer by layer": 1e-4,
     "wavefront, bfloat16": 5e-2,
 }
 # They take long, so they are timed in fewer rounds; warming up would change little.
-SLOW = ("reference", "loop")
+SLOW = ("reference", "loop", "gate by gate", "layer by layer")
 SLOW_ROUNDS = 3
 
 

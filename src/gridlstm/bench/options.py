@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
 from gridlstm.fields import Threads, check_fields, check_types
 from gridlstm.ranges import check_number
 
-__all__ = ["CompareBench", "EngineBench", "GenerationBench", "GrowthBench", "SearchBench"]
+__all__ = ["CompareBench", "EngineBench", "GenerationBench", "GrowthBench", "SearchBench", "TrainBench"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,34 @@ class EngineBench(ThreadedBench):
     """Also time bfloat16 on processors without instructions for it, where it is many times slower."""
     out: Path = Path("runs/bench-engine.json")
     """The JSON file for the results. A figure is written beside it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fields(self, "patience", least=0)
+
+
+@dataclass(frozen=True)
+class TrainBench(ThreadedBench):
+    """Time whole training steps of the experiments, split into their parts.
+
+    A step is timed in turn with its own matrix products alone, and with the limit of the machine: the
+    rate of a large product.
+    """
+
+    experiments: tuple[str, ...] = ()
+    """The names of the experiments. Default: all."""
+    presets: tuple[Literal["smoke", "laptop", "paper"], ...] = ("laptop", "paper")
+    """The presets of each experiment."""
+    optimizers: tuple[Literal["adam", "muon", "adagrad", "sgd"], ...] = ()
+    """Optimisers to use. Default: that of the preset."""
+    bfloat16: bool = False
+    """Compute matrix products in bfloat16."""
+    patience: float = 60
+    """Start no further round of a step after this many seconds. There are at least two rounds."""
+    data: Path | None = None
+    """The directory of data sets. Default: $GRIDLSTM_DATA. Missing files are downloaded."""
+    out: Path = Path("runs/bench-train.json")
+    """The JSON file for the results."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -7,6 +7,7 @@ __all__ = ["BENCHMARKS"]
 
 BENCHMARKS = {
     "engine": Command(options.EngineBench, "gridlstm.bench.engine:run"),
+    "train": Command(options.TrainBench, "gridlstm.bench.train:run"),
     "growth": Command(options.GrowthBench, "gridlstm.bench.growth:run"),
     "generation": Command(options.GenerationBench, "gridlstm.bench.generation:run"),
     "search": Command(options.SearchBench, "gridlstm.bench.beam_search_speed:run"),

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from gridlstm.cells.base import Cell, CellGradients
+from gridlstm.cells.base import Cell, CellGradients, Vectors
 from gridlstm.cells.connection import CONNECTIONS, Connection, Transfer
 from gridlstm.cells.gru import GRU
+from gridlstm.cells.layer_norm import LayerNorm
 from gridlstm.cells.lstm import LSTM, Output, PeepholeLSTM
 
 __all__ = [
@@ -15,9 +16,11 @@ __all__ = [
     "Cell",
     "CellGradients",
     "Connection",
+    "LayerNorm",
     "Output",
     "PeepholeLSTM",
     "Transfer",
+    "Vectors",
     "make_cell",
 ]
 
@@ -32,8 +35,11 @@ CELLS: dict[str, Callable[[Output], Cell]] = {
 """Cells by name, as functions of how the memory is read."""
 
 
-def make_cell(transform: str | Cell | Transfer, output: Output = "paper") -> Cell:
+def make_cell(
+    transform: str | Cell | Transfer, output: Output = "paper", *, layer_norm: bool = False
+) -> Cell:
     """The cell for the ``transform`` argument of a dimension."""
-    if isinstance(transform, Cell):
-        return transform
-    return CELLS[transform](output) if isinstance(transform, str) else Connection(transform)
+    cell = transform
+    if not isinstance(cell, Cell):
+        cell = CELLS[cell](output) if isinstance(cell, str) else Connection(cell)
+    return LayerNorm(cell) if layer_norm else cell

@@ -1,6 +1,8 @@
 """The protocol between a dimension's transform and the engines."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -8,29 +10,32 @@ from torch import Tensor
 
 from gridlstm.state import State
 
-__all__ = ["Cell", "CellGradients"]
+__all__ = ["Cell", "CellGradients", "Vectors"]
+
+Vectors = Mapping[str, Tensor]
+"""The learned vectors of a cell by name, each ``[..., count · d]``."""
 
 
 class CellGradients(NamedTuple):
     """Gradients of the inputs of a cell other than its preactivations; ``None`` for those it ignores.
 
     ``hidden`` and ``memory`` are the gradients of the dimension's old vectors, ``[..., d]``;
-    ``peephole`` is that of its diagonal weights, in the shape in which they were given.
+    ``vectors`` are those of its learned vectors, by name, in the shape in which they were given.
     """
 
     hidden: Tensor | None = None
     memory: Tensor | None = None
-    peephole: Tensor | None = None
+    vectors: Vectors = MappingProxyType({})
 
 
 class Cell(ABC):
     """A dimension's transform, starting from its preactivations. A cell has no parameters.
 
     A block multiplies ``H`` (Eq. 5) by the weights of a dimension and adds the bias. The cell computes
-    the dimension's new vectors from the result and from its old vectors. :meth:`forward`, in plain
-    autograd, is its specification. The fast engine calls :meth:`forward_` and :meth:`backward_`, which
-    by default use :meth:`forward`; a cell may override them for speed. All methods accept any leading
-    axes.
+    the dimension's new vectors from the result, from its old vectors and from learned vectors.
+    :meth:`forward`, in plain autograd, is its specification. The fast engine calls :meth:`forward_` and
+    :meth:`backward_`, which by default use :meth:`forward`; a cell may override them for speed. All
+    methods accept any leading axes.
 
     Attributes:
         name: the name in messages and for the compiled kernel.
@@ -40,11 +45,14 @@ class Cell(ABC):
         has_memory: whether a memory vector travels with the hidden vector.
         reads_hidden: whether the new vectors depend on the dimension's old hidden vector directly, not
             only by way of ``H``.
-        peepholes: the number of diagonal weights, vectors ``[d]`` that multiply a memory.
+        vectors: the learned vectors that the cell reads besides, such as peepholes: for each name, the
+            number of vectors ``[d]``. Dimension ``x`` of a grid has a parameter ``NAME_x`` for each. A
+            name that ends with ``bias`` stands for zero in a grid without biases. A cell that lists
+            ``bias`` itself adds the bias of its preactivations; the block does not.
 
     >>> class Leaky(Cell):
     ...     name, reads_hidden = "leaky", True
-    ...     def forward(self, preactivation, old, peephole):
+    ...     def forward(self, preactivation, old, vectors):
     ...         return State(0.9 * old.hidden + 0.1 * preactivation.tanh())
     >>> from gridlstm import Dim, GridLSTM
     >>> grid = GridLSTM([Dim("time", Leaky()), Dim("depth", size=2)], hidden_size=4)
@@ -56,30 +64,40 @@ class Cell(ABC):
     gates: int = 1
     has_memory: bool = False
     reads_hidden: bool = False
-    peepholes: int = 0
 
     @property
     def rows(self) -> int:
         """The number of vectors in the preactivations."""
         return self.gates
 
+    @property
+    def vectors(self) -> Mapping[str, int]:
+        """The number of learned vectors, by name."""
+        return {}
+
+    def split_vectors(self, joined: Tensor | None) -> dict[str, Tensor]:
+        """The learned vectors by name, from all of them side by side, ``[..., sum of counts · d]``."""
+        if joined is None or not self.vectors:
+            return {}
+        d = joined.shape[-1] // sum(self.vectors.values())
+        parts = joined.split([count * d for count in self.vectors.values()], -1)
+        return dict(zip(self.vectors, parts, strict=True))
+
     @abstractmethod
-    def forward(self, preactivation: Tensor, old: State, peephole: Tensor | None) -> State:
+    def forward(self, preactivation: Tensor, old: State, vectors: Vectors) -> State:
         """Computes the new vectors, ``[..., d]``.
 
         Args:
             preactivation: ``[..., rows · d]``.
             old: the dimension's old vectors, ``[..., d]``; with a memory if ``has_memory``.
-            peephole: ``[..., peepholes · d]``, or ``None`` if the cell has none.
+            vectors: the learned vectors.
         """
 
-    def forward_(self, gates: Tensor, old: State, peephole: Tensor | None) -> State:
+    def forward_(self, gates: Tensor, old: State, vectors: Vectors) -> State:
         """Like :meth:`forward`; may overwrite ``gates`` with what :meth:`backward_` needs."""
-        return self.forward(gates.clone(), old, peephole)  # A copy, because it may work in place.
+        return self.forward(gates.clone(), old, vectors)  # A copy, because it may work in place.
 
-    def backward_(
-        self, gates: Tensor, old: State, grad: State, peephole: Tensor | None
-    ) -> CellGradients:
+    def backward_(self, gates: Tensor, old: State, grad: State, vectors: Vectors) -> CellGradients:
         """The backward of :meth:`forward_`.
 
         Reads ``gates`` as :meth:`forward_` left them, and overwrites them with the gradients of the
@@ -89,26 +107,25 @@ class Cell(ABC):
             gates: ``[..., rows · d]``.
             old: as given to :meth:`forward_`.
             grad: the gradients of the new vectors.
-            peephole: as given to :meth:`forward_`.
+            vectors: as given to :meth:`forward_`.
         """
-        h, m = old
-        inputs = [t.detach().requires_grad_() for t in (gates, h, m, peephole) if t is not None]
+
+        def leaf(tensor: Tensor) -> Tensor:
+            return tensor.detach().requires_grad_()
+
+        rows, own = leaf(gates), old.map(leaf)
+        learned = {name: leaf(tensor) for name, tensor in vectors.items()}
         with torch.enable_grad():
-            leaves = iter(inputs)
-            x, old = next(leaves), State(next(leaves), None if m is None else next(leaves))
-            new = self.forward(x.clone(), old, next(leaves, None))
+            new = self.forward(rows.clone(), own, learned)
+        inputs = [rows, *(t for t in own if t is not None), *learned.values()]
         pairs = [(y, g) for y, g in zip(new, grad, strict=True) if y is not None and y.requires_grad]
-        if not pairs:  # It is constant.
-            gates.zero_()
-            return CellGradients(
-                *(None if t is None else torch.zeros_like(t) for t in (h, m, peephole))
-            )
-        outputs, grads = zip(*pairs, strict=True)
-        results = iter(torch.autograd.grad(outputs, inputs, grads, materialize_grads=True))
-        gates.copy_(next(results))
-        return CellGradients(
-            next(results), *(None if t is None else next(results) for t in (m, peephole))
-        )
+        results = [torch.zeros_like(t) for t in inputs]  # Unless it is not constant.
+        if pairs:
+            outputs, grads = zip(*pairs, strict=True)
+            results = list(torch.autograd.grad(outputs, inputs, grads, materialize_grads=True))
+        gates.copy_(results[0])
+        left = iter(results[1:])
+        return CellGradients(*own.map(lambda _: next(left)), {name: next(left) for name in learned})
 
     def expand(self, weight: Tensor, own_columns: slice) -> Tensor:
         """The matrix that ``H`` is multiplied by, ``[..., rows · d, H]``.
@@ -122,6 +139,14 @@ class Cell(ABC):
     def reset_bias_(self, bias: Tensor, forget_bias: float) -> None:
         """Sets a bias ``[..., rows · d]`` to its initial value."""
         bias.zero_()
+
+    def reset_vector_(self, name: str, values: Tensor) -> None:
+        """Sets a learned vector, ``[..., count · d]``, to its initial value. Default: zero."""
+        values.zero_()
+
+    def normalised(self) -> "Cell":
+        """The cell that follows layer-normalised preactivations. Default: the same cell."""
+        return self
 
     def encode_gates(self, gates: Tensor, dtype: torch.dtype) -> Tensor:
         """Encodes what :meth:`forward_` left so that a low-precision ``dtype`` loses little of it."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gridlstm.cells.base import Cell, CellGradients
+from gridlstm.cells.base import Cell, CellGradients, Vectors
 from gridlstm.state import State
 
 __all__ = ["CONNECTIONS", "Connection", "Transfer"]
@@ -33,16 +33,14 @@ class Connection(Cell):
         self.name = name
         self.slope = slope
 
-    def forward(self, preactivation: Tensor, old: State, peephole: Tensor | None) -> State:
+    def forward(self, preactivation: Tensor, old: State, vectors: Vectors) -> State:
         """Eq. 8."""
         return State(self.transfer(preactivation))
 
-    def backward_(
-        self, gates: Tensor, old: State, grad: State, peephole: Tensor | None
-    ) -> CellGradients:
+    def backward_(self, gates: Tensor, old: State, grad: State, vectors: Vectors) -> CellGradients:
         """The backward of α, from the preactivations, which :meth:`forward_` does not change."""
         if self.slope is None:
-            return super().backward_(gates, old, grad, peephole)
+            return super().backward_(gates, old, grad, vectors)
         gates.copy_(self.slope(gates, grad.hidden))
         return CellGradients()
 

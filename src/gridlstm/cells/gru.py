@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gridlstm.cells.base import Cell, CellGradients
+from gridlstm.cells.base import Cell, CellGradients, Vectors
 from gridlstm.cells.low_precision import decode_sigmoid, decode_tanh, encode_sigmoid, encode_tanh
 from gridlstm.state import State
 
@@ -38,16 +38,14 @@ class GRU(Cell):
         return 4
 
     def forward(
-        self, preactivation: Float[Tensor, "*rows gates"], old: State, peephole: Tensor | None
+        self, preactivation: Float[Tensor, "*rows gates"], old: State, vectors: Vectors
     ) -> State:
         """The new hidden vector."""
         g_r, g_z, n_others, n_own = preactivation.chunk(4, -1)
         g_n = torch.tanh(n_others + g_r.sigmoid() * n_own)
         return State(torch.lerp(g_n, old.hidden, g_z.sigmoid()))
 
-    def forward_(
-        self, gates: Float[Tensor, "*rows gates"], old: State, peephole: Tensor | None
-    ) -> State:
+    def forward_(self, gates: Float[Tensor, "*rows gates"], old: State, vectors: Vectors) -> State:
         """Like :meth:`forward`; leaves activated r, z and n, and the part of n that r multiplies."""
         d = old.hidden.shape[-1]
         gates[..., : 2 * d].sigmoid_()
@@ -60,7 +58,7 @@ class GRU(Cell):
         gates: Float[Tensor, "*rows gates"],
         old: State,
         grad: State,
-        peephole: Tensor | None,
+        vectors: Vectors,
     ) -> CellGradients:
         """The backward of :meth:`forward_`, one line per gate."""
         g_r, g_z, g_n, n_own = gates.chunk(4, -1)

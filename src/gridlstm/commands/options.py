@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal
 
-from gridlstm.command import DataFolder, RunPath, RunPaths
+from gridlstm.command import DataFolder, OptionalRun, RunPath, RunPaths
 from gridlstm.experiments.record import EvalOptions, Experiment, OptionsType
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.fields import Threads, check_fields, check_types
 
-__all__ = ["CollectOptions", "Eval", "ListOptions", "Preset", "RunOptions", "Train"]
+__all__ = ["CollectOptions", "Eval", "ExportOptions", "ListOptions", "Preset", "RunOptions", "Train"]
 
 Preset = Literal["smoke", "small", "laptop", "paper"]
 
@@ -100,6 +100,31 @@ Eval = make_dataclass(
     frozen=True,
 )
 """The options of ``gridlstm eval``: those that all experiments share, and those of each."""
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """Write a trained network, or any module, as an ONNX file, and verify it with onnxruntime."""
+
+    run: OptionalRun = None
+    """The run's directory, the name of a network that comes with the package (characters, images),
+    or a folder that gridlstm.hub.save_pretrained has written."""
+    module: str | None = None
+    """In place of a run, package.module:name of a module, or of a function that returns one."""
+    out: Path | None = None
+    """The file to write. Default: the name of the run or module, with the suffix .onnx."""
+    step: bool = False
+    """For a network over sequences: read one element, with the state going in and out."""
+    state: bool = False
+    """For a network over sequences: start from a state that is given, not from zero."""
+    lengths: bool = False
+    """For a SequenceGridLSTM or a GridLSTM: read samples of different lengths."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        if (self.run is None) == (self.module is None):
+            got = "neither" if self.run is None else "both"
+            raise ValueError(f"RUN: expected either a run or --module, got {got}")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gridlstm.bench.table import BENCHMARKS
 from gridlstm.command import Command
-from gridlstm.commands.options import CollectOptions, Eval, ListOptions, Train
+from gridlstm.commands.options import CollectOptions, Eval, ExportOptions, ListOptions, Train
 from gridlstm.commands.reproduce_options import ReproduceOptions
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.figures.options import CurveOptions
@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, Command | Mapping[str, Command]] = {
     "reproduce": Command(ReproduceOptions, "gridlstm.commands.reproduce:run"),
     "eval": Command(Eval, "gridlstm.commands.evaluate:run"),
     **{name: command for record in EXPERIMENTS.values() for name, command in record.commands.items()},
+    "export": Command(ExportOptions, "gridlstm.commands.export_network:run"),
     "plot": _FIGURES,
     "list": Command(ListOptions, "gridlstm.commands.overview:list_all"),
     "collect": Command(CollectOptions, "gridlstm.commands.overview:collect"),

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gridlstm.block import Block, Dropout
+from gridlstm.block import Block, Dropout, Kept
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import Plan
 
@@ -29,9 +29,10 @@ class Call:
         plan: which blocks run when.
         batch: the number of samples.
         biases: for each phase, ``[sets, gates]``, or ``None``.
-        peepholes: for each phase, the diagonal weights ``[sets, P]``, or ``None``.
+        vectors: for each phase, the learned vectors of its cells ``[sets, V]``, or ``None``.
         mask: which blocks are real, ``[blocks, batch]``, or ``None``.
-        dropout: what is kept, ``[phases, blocks, batch, H]``, or ``None``.
+        dropout: what is kept of the hidden vectors that blocks read, or ``None``.
+        zoneout: which old values blocks keep, or ``None`` for the expectation.
         product: the dtype of the operands and results of matrix products; states keep their own.
     """
 
@@ -39,9 +40,10 @@ class Call:
     plan: Plan
     batch: int
     biases: tuple[Tensor | None, ...]
-    peepholes: tuple[Tensor | None, ...]
+    vectors: tuple[Tensor | None, ...]
     mask: Tensor | None
     dropout: Dropout | None
+    zoneout: Kept | None
     product: torch.dtype
 
 
@@ -90,8 +92,9 @@ class Buffers:
         memory: the incoming memory vectors, ``M`` columns.
         inputs: for each phase, the hidden vectors it reads, after dropout, ``H`` columns. The first may
             be ``hidden`` itself.
-        gates: for each phase, its activated gates (for a non-LSTM transform, the preactivations),
-            ``G`` columns. The backward pass overwrites them with gradients of preactivations.
+        gates: for each phase, its activated gates (for a non-LSTM transform and with layer
+            normalisation, the preactivations), ``G`` columns. The backward pass overwrites them with
+            gradients of preactivations.
     """
 
     hidden: Rows
@@ -108,14 +111,13 @@ class Gradients:
         hidden: the gradients of the incoming hidden vectors.
         memory: the gradients of the incoming memory vectors.
         inputs: for each phase, the gradients of what it read. The first may be ``hidden`` itself.
-        peepholes: for each phase, the gradient of the diagonal weights so far, ``[sets, P]``, or
-            ``None``.
+        vectors: for each phase, the gradient of its learned vectors so far, ``[sets, V]``, or ``None``.
     """
 
     hidden: Rows
     memory: Rows
     inputs: Sequence[Rows]
-    peepholes: Sequence[Tensor | None]
+    vectors: Sequence[Tensor | None]
 
 
 def make_buffers(
@@ -148,13 +150,13 @@ def make_gradients(call: Call, like: Tensor, workspace: Workspace) -> Gradients:
 
     H, phases = call.block.hidden_size, len(call.block.phases)
     hidden = rows("two_steps", H, like.dtype)
-    direct = any(transform.cell.reads_hidden for transform in call.block.transforms)
+    direct = any(transform.reads_hidden for transform in call.block.transforms)
     plain = call.dropout is None and call.product == like.dtype and phases == 1 and not direct
     return Gradients(
         hidden=hidden,
         memory=rows("two_steps", call.block.memory_size, like.dtype),
         inputs=[hidden if plain else rows("one_step", H, call.product) for _ in range(phases)],
-        peepholes=[None if p is None else torch.zeros_like(p) for p in call.peepholes],
+        vectors=[None if v is None else torch.zeros_like(v) for v in call.vectors],
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gridlstm.block import Block, Dropout, PhaseWeights, make_block
+from gridlstm.block import Block, Dropout, Kept, PhaseWeights, Zoneout, make_block
 from gridlstm.description import read_description
 from gridlstm.engines.buffers import Buffers, Call, Rows, Span, make_buffers
 from gridlstm.engines.moves import make_order
@@ -42,7 +42,7 @@ __all__ = [
     "spread",
 ]
 
-OPTIONS = 9
+OPTIONS = 11
 """The number of arguments of :func:`run_forward` before its ``tensors``."""
 
 _SPANS: dict[str, tuple[Span, Span]] = {
@@ -61,9 +61,11 @@ def run_forward(
     sides_given: Sequence[bool],
     trace: bool,
     keep: str,
-    scale: float,
     mask: Tensor | None,
     kept: Tensor | None,
+    scale: Tensor | None,
+    old_hidden: Tensor | None,
+    old_memory: Tensor | None,
     tensors: Sequence[Tensor],
 ) -> list[Tensor]:
     """Runs a grid.
@@ -76,9 +78,11 @@ def run_forward(
         sides_given: the same for the :class:`State` of each incoming side.
         trace: whether the outgoing vectors of all blocks are results as well.
         keep: what is kept for the backward: ``"nothing"``, ``"states"`` or ``"gates"``.
-        scale: that of the dropout.
         mask: which blocks are real, ``[blocks, batch]``, in lexicographic order.
         kept: the dropout, ``[phases, blocks, batch, H]``, in lexicographic order.
+        scale: that of the dropout, ``[phases, blocks, H]``.
+        old_hidden: the zoneout of hidden vectors, ``[blocks, batch, H]``.
+        old_memory: that of memories, ``[blocks, batch, M]``.
         tensors: the weights and the incoming sides, ``[faces, batch, d]``.
 
     Returns:
@@ -89,7 +93,9 @@ def run_forward(
     weights, incoming = _split(weights_given, sides_given, tensors)
     like = incoming[0].hidden
     with inside_operator(like):
-        call = make_call(block, shape.plan(), weights, like, mask, _dropout(kept, scale))
+        call = make_call(
+            block, shape.plan(), weights, like, mask, *_drawn(kept, scale, old_hidden, old_memory)
+        )
         workspace = Workspace(reuse=keep == "nothing")
         states, gates = _SPANS[keep]
         buffers = make_buffers(call, like, workspace, states=states, gates=gates)
@@ -114,9 +120,11 @@ def _(
     sides_given: Sequence[bool],
     trace: bool,
     keep: str,
-    scale: float,
     mask: Tensor | None,
     kept: Tensor | None,
+    scale: Tensor | None,
+    old_hidden: Tensor | None,
+    old_memory: Tensor | None,
     tensors: Sequence[Tensor],
 ) -> list[Tensor]:
     block, _ = _read(description, sizes)
@@ -142,9 +150,11 @@ def run_backward(
     sizes: Sequence[int],
     weights_given: Sequence[bool],
     sides_given: Sequence[bool],
-    scale: float,
     mask: Tensor | None,
     kept: Tensor | None,
+    scale: Tensor | None,
+    old_hidden: Tensor | None,
+    old_memory: Tensor | None,
     weights: Sequence[Tensor],
     saved: Sequence[Tensor],
     grads: Sequence[Tensor | None],
@@ -156,9 +166,11 @@ def run_backward(
         sizes: the same.
         weights_given: the same.
         sides_given: the same.
-        scale: the same.
         mask: the same.
         kept: the same.
+        scale: the same.
+        old_hidden: the same.
+        old_memory: the same.
         weights: the first of its ``tensors``.
         saved: what it kept.
         grads: the gradients of its other results.
@@ -167,7 +179,9 @@ def run_backward(
     phases = grouped(PhaseWeights, spread(weights_given, weights))
     like, count = saved[0], sum(sides_given)
     with inside_operator(like):
-        call = make_call(block, shape.plan(), phases, like, mask, _dropout(kept, scale))
+        call = make_call(
+            block, shape.plan(), phases, like, mask, *_drawn(kept, scale, old_hidden, old_memory)
+        )
         upstream = grouped(State, spread(sides_given, grads[:count]))
         if len(grads) > count:
             order, _ = make_order(call.plan, like.device)
@@ -185,9 +199,11 @@ def _(
     sizes: Sequence[int],
     weights_given: Sequence[bool],
     sides_given: Sequence[bool],
-    scale: float,
     mask: Tensor | None,
     kept: Tensor | None,
+    scale: Tensor | None,
+    old_hidden: Tensor | None,
+    old_memory: Tensor | None,
     weights: Sequence[Tensor],
     saved: Sequence[Tensor],
     grads: Sequence[Tensor | None],
@@ -212,19 +228,22 @@ def _(
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
     """Saves for the backward; ``inputs`` are the arguments of :func:`run_forward`."""
-    *which, trace, _, scale, mask, kept, tensors = inputs
+    *which, trace, _, mask, kept, scale, old_hidden, old_memory, tensors = inputs
     weights, sides = (sum(given) for given in which[-2:])
     states = sides * (2 if trace else 1)
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(mask, kept, *tensors[:weights], *output[states:])
-    ctx.arguments, ctx.counts = (*which, scale), (weights, states)
+    ctx.save_for_backward(
+        mask, kept, scale, old_hidden, old_memory, *tensors[:weights], *output[states:]
+    )
+    ctx.arguments, ctx.counts = tuple(which), (weights, states)
 
 
 def differentiate(ctx: Any, grads: Sequence[Tensor | None], backward: Any) -> Any:
     """The gradients of ``tensors``, by :func:`run_backward` or something that calls it."""
     weights, states = ctx.counts
-    mask, kept, *saved = ctx.saved_tensors
-    return backward(*ctx.arguments, mask, kept, saved[:weights], saved[weights:], list(grads[:states]))
+    drawn, saved = ctx.saved_tensors[:5], ctx.saved_tensors[5:]
+    lists = list(saved[:weights]), list(saved[weights:]), list(grads[:states])
+    return backward(*ctx.arguments, *drawn, *lists)
 
 
 def refuse(ctx: Any, *grads: Any) -> Any:
@@ -244,9 +263,10 @@ run_backward.register_autograd(refuse)
 
 @lru_cache(maxsize=256)
 def _read_block(description: str) -> tuple[Block, tuple[bool, ...], tuple[bool, ...]]:
-    dims, output = read_description(description)
+    dims, output, layer_norm, pairs = read_description(description)
     reverse, untied = tuple(dim.reverse for dim in dims), tuple(not dim.tied for dim in dims)
-    return make_block(dims, output), reverse, untied
+    zoneout = {name: Zoneout(*pair) for name, pair in pairs.items()}
+    return make_block(dims, output, layer_norm=layer_norm, zoneout=zoneout), reverse, untied
 
 
 def _read(description: str, sizes: Sequence[int]) -> tuple[Block, GridShape]:
@@ -268,8 +288,14 @@ def spread(given: Sequence[bool], tensors: Sequence[Tensor | None]) -> list[Tens
     return [next(rest) if there else None for there in given]
 
 
-def _dropout(kept: Tensor | None, scale: float) -> Dropout | None:
-    return None if kept is None else Dropout(kept, scale)
+def _drawn(
+    kept: Tensor | None,
+    scale: Tensor | None,
+    old_hidden: Tensor | None,
+    old_memory: Tensor | None,
+) -> tuple[Dropout | None, Kept | None]:
+    zoneout = None if old_hidden is None and old_memory is None else Kept(old_hidden, old_memory)
+    return None if kept is None or scale is None else Dropout(kept, scale), zoneout
 
 
 def _restore(call: Call, saved: Sequence[Tensor]) -> tuple[Buffers, Workspace]:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from gridlstm.block import Block, Dropout, PhaseWeights
+from gridlstm.block import Block, Dropout, Kept, PhaseWeights
 from gridlstm.checks import autocast_dtype
 from gridlstm.engines import wavefront
 from gridlstm.engines.library import present, run_forward, spread
@@ -33,6 +33,7 @@ def run(
     *,
     mask: Bool[Tensor, "blocks batch"] | None = None,
     dropout: Dropout | None = None,
+    zoneout: Kept | None = None,
     trace: bool = False,
     recompute: bool = False,
 ) -> tuple[list[State], list[State] | None]:
@@ -41,8 +42,10 @@ def run(
     if not graph:
         check_transforms()
         if not is_transformed():
-            options: dict[str, Any] = {"mask": mask, "dropout": dropout, "trace": trace}
-            return wavefront.run(block, shape, weights, incoming, **options, recompute=recompute)
+            options: dict[str, Any] = {"mask": mask, "dropout": dropout, "zoneout": zoneout}
+            return wavefront.run(
+                block, shape, weights, incoming, **options, trace=trace, recompute=recompute
+            )
     like = incoming[0].hidden
     product = autocast_dtype(like) or like.dtype
     weights = [w._replace(weight=w.weight.to(product)) for w in weights]
@@ -59,9 +62,9 @@ def run(
         sides_given,
         trace,
         ("states" if recompute else "gates") if needed else "nothing",
-        1.0 if dropout is None else dropout.scale,
         mask,
-        None if dropout is None else dropout.kept,
+        *((None, None) if dropout is None else dropout),
+        *((None, None) if zoneout is None else zoneout),
     )
     results = (run_forward if graph else run_transformed)(*arguments, tensors)
     states = grouped(State, spread(sides_given * (2 if trace else 1), results))

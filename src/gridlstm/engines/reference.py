@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from gridlstm.block import Block, Dropout, PhaseWeights, apply_block
+from gridlstm.block import Block, Dropout, Kept, PhaseWeights, apply_block
 from gridlstm.geometry import GridShape, face_number, position_number, set_number, travel
 from gridlstm.state import State, where_real
 
@@ -27,6 +27,7 @@ def run(
     *,
     mask: Bool[Tensor, "blocks batch"] | None = None,
     dropout: Dropout | None = None,
+    zoneout: Kept | None = None,
     trace: bool = False,
     recompute: bool = False,
 ) -> tuple[list[State], list[State] | None]:
@@ -40,6 +41,7 @@ def run(
         mask: which blocks are real, in lexicographic order of their positions; the others hand
             their incoming vectors on unchanged.
         dropout: what the blocks drop of the hidden vectors they read.
+        zoneout: which old values the blocks keep. Default: the expectation, as in evaluation mode.
         trace: also return the outgoing vectors of every block.
         recompute: no effect here; autograd keeps what it needs.
 
@@ -65,7 +67,8 @@ def run(
             arriving
             if real is None
             else [where_real(real, s, s.map(torch.zeros_like)) for s in arriving],
-            None if dropout is None else dropout.kept[:, number].to(dtype) * dropout.scale,
+            None if dropout is None else _factor(dropout, number, dtype),
+            None if zoneout is None else Kept(*(t if t is None else t[number] for t in zoneout)),
         )
         if real is not None:
             leaving = [where_real(real, new, old) for new, old in zip(leaving, arriving, strict=True)]
@@ -85,6 +88,11 @@ def _at(weights: PhaseWeights, weight_set: int) -> PhaseWeights:
     """One set of the weights of a phase."""
     vectors = (None if t is None else t[weight_set] for t in weights[1:])
     return PhaseWeights(weights.weight[weight_set], *vectors)
+
+
+def _factor(dropout: Dropout, number: int, dtype: torch.dtype) -> Tensor:
+    """What a block multiplies the hidden vectors by that it reads, ``[phases, batch, H]``."""
+    return dropout.kept[:, number].to(dtype) * dropout.scale[:, number].unsqueeze(1)
 
 
 def _unbind(side: State) -> list[State]:

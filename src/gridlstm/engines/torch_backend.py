@@ -6,7 +6,8 @@
 import torch
 from torch import Tensor
 
-from gridlstm.block import Block, Transform
+from gridlstm.block import Block, Kept, Transform, keep
+from gridlstm.cells import Vectors
 from gridlstm.engines.backend import Backend, Boundary
 from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.moves import Move, copy, make_moves, make_sets
@@ -59,9 +60,10 @@ class TorchBackend(Backend):
             # Arithmetic is in the dtype of the states, whatever that of the products.
             rows = gates[..., transform.gates].to(old.hidden.dtype)
             self._add_bias(s, p, transform, rows)
-            new = transform.cell.forward_(rows, old, self._peephole(s, p, transform))
+            new = transform.cell.forward_(rows, old, self._vectors(s, p, transform))
             if rows.dtype != gates.dtype:
                 gates[..., transform.gates] = transform.cell.encode_gates(rows, gates.dtype)
+            new = keep(self._kept(s, transform), new, old)
             if real is not None:
                 new = where_real(real, new, old)
             if not discard:
@@ -95,16 +97,18 @@ class TorchBackend(Backend):
             rows = gates[..., transform.gates].to(grad.hidden.dtype)
             if rows.dtype != gates.dtype:
                 rows = transform.cell.decode_gates(rows, gates.dtype)
-            direct = transform.cell.backward_(rows, old, grad, self._peephole(s, p, transform))
-            if transform.cell.reads_hidden:
-                assert direct.hidden is not None, "the cell reads its old hidden vector"
-                before.hidden.copy_(direct.hidden)  # `finish` adds the gradient by way of H.
+            shares = self._kept(s, transform)
+            (grad_h, held_h), (grad_m, held_m) = map(_split, grad, shares)
+            assert grad_h is not None, "every dimension has a hidden vector"
+            vectors = self._vectors(s, p, transform)
+            direct = transform.cell.backward_(rows, old, State(grad_h, grad_m), vectors)
+            if transform.reads_hidden:  # `finish` adds the gradient by way of H.
+                before.hidden.copy_(_sum(direct.hidden, held_h))
             if before.memory is not None:
                 assert direct.memory is not None, "the cell reads its old memory"
                 assert grad.memory is not None
-                before.memory.copy_(_where(real, direct.memory, grad.memory))
-            if direct.peephole is not None:
-                self._add_peephole(s, p, transform, direct.peephole)
+                before.memory.copy_(_where(real, _sum(direct.memory, held_m), grad.memory))
+            self._add_vectors(s, p, transform, direct.vectors)
             gates[..., transform.gates] = rows if real is None else rows.masked_fill(~real, 0)
 
     def finish(self, s: int) -> None:
@@ -114,7 +118,7 @@ class TorchBackend(Backend):
         for i, transform in enumerate(self.call.block.transforms):
             rows = _rows(transform, self.gradients, s)
             if self.gradients.inputs[0] is not self.gradients.hidden:
-                if not transform.cell.reads_hidden:
+                if not transform.reads_hidden:
                     rows.hidden.zero_()
                 for p in range(transform.phase + 1):
                     read = self.gradients.inputs[p].at(s)[..., transform.hidden]
@@ -150,23 +154,31 @@ class TorchBackend(Backend):
     def _drop(self, s: int, p: int, transform: Transform, vectors: Tensor) -> Tensor:
         if self.call.dropout is None:
             return vectors
-        kept = self.call.dropout.kept[p, self._blocks(s)][..., transform.hidden]
-        return vectors * kept * self.call.dropout.scale
+        kept, scale = (t[p, self._blocks(s)][..., transform.hidden] for t in self.call.dropout)
+        return vectors * kept * scale.unsqueeze(1)
 
-    def _peephole(self, s: int, p: int, transform: Transform) -> Tensor | None:
-        """The diagonal weights of each block of a step, ``[blocks, batch, P]``, or ``None``."""
-        peephole = self.call.peepholes[p]
-        if peephole is None or not transform.cell.peepholes:
-            return None
-        by_block = peephole[:, transform.peephole].index_select(0, self._sets(s))
-        return by_block.unsqueeze(1).expand(-1, self.call.batch, -1)
+    def _kept(self, s: int, transform: Transform) -> tuple[Tensor | float, Tensor | float]:
+        zoneout, blocks = self.call.zoneout, self._blocks(s)
+        if zoneout is not None:
+            zoneout = Kept(*(None if t is None else t[blocks] for t in zoneout))
+        return transform.kept(zoneout)
 
-    def _add_peephole(self, s: int, p: int, transform: Transform, grad: Tensor) -> None:
+    def _vectors(self, s: int, p: int, transform: Transform) -> dict[str, Tensor]:
+        """The learned vectors of the cell for each block of a step, ``[blocks, batch, count · d]``."""
+        joined = self.call.vectors[p]
+        if joined is None or not transform.cell.vectors:
+            return {}
+        by_block = joined[:, transform.vectors].index_select(0, self._sets(s))
+        return transform.cell.split_vectors(by_block.unsqueeze(1).expand(-1, self.call.batch, -1))
+
+    def _add_vectors(self, s: int, p: int, transform: Transform, grads: Vectors) -> None:
         assert self.gradients is not None, "a backward pass has gradients"
-        total, real = self.gradients.peepholes[p], self._real(s)
-        assert total is not None, "the cell has peepholes"
+        total, real = self.gradients.vectors[p], self._real(s)
+        if total is None or not grads:
+            return
+        grad = torch.cat([grads[name] for name in transform.cell.vectors], -1)
         grad = grad if real is None else grad.masked_fill(~real, 0)
-        total[:, transform.peephole].index_add_(0, self._sets(s), grad.sum(1))
+        total[:, transform.vectors].index_add_(0, self._sets(s), grad.sum(1))
 
     def _sets(self, s: int) -> Tensor:
         """The weight set of each block of a step."""
@@ -187,3 +199,19 @@ def _rows(transform: Transform, pair: Buffers | Gradients, s: int) -> State:
 
 def _where(real: Tensor | None, new: Tensor, old: Tensor) -> Tensor:
     return new if real is None else torch.where(real, new, old)
+
+
+def _split(grad: Tensor | None, share: Tensor | float) -> tuple[Tensor | None, Tensor | None]:
+    """The gradient of a new vector, and the part for the old one, of which a share was kept."""
+    if grad is None or (isinstance(share, float) and share == 0):
+        return grad, None
+    held = grad * share
+    return grad - held, held
+
+
+def _sum(first: Tensor | None, second: Tensor | None) -> Tensor:
+    if first is None or second is None:
+        only = first if second is None else second
+        assert only is not None, "one of the two depends on the old vector"
+        return only
+    return first + second

@@ -73,10 +73,10 @@ class _TransformedBackward(torch.autograd.Function):
 @run_forward.register_vmap
 def _(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> Batched:
     """Samples of all calls are one batch, unless the calls have different weights."""
-    *options, mask, kept, tensors = arguments
-    *_, mask_dim, kept_dim, dims = in_dims
+    *options, mask, kept, scale, old_hidden, old_memory, tensors = arguments
+    *_, mask_dim, kept_dim, scale_dim, hidden_dim, memory_dim, dims = in_dims
     weights = sum(options[2])
-    if any(dim is not None for dim in dims[:weights]):
+    if scale_dim is not None or any(dim is not None for dim in dims[:weights]):
         return _one_by_one(run_forward, info, in_dims, arguments)
     count = info.batch_size
 
@@ -90,9 +90,9 @@ def _(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> Batched:
         return tensor.movedim(dim, batch).flatten(batch, batch + 1)
 
     sides = [fold(t, dim) for t, dim in zip(tensors[weights:], dims[weights:], strict=True)]
-    results = run_forward(
-        *options, fold(mask, mask_dim), fold(kept, kept_dim, 2), [*tensors[:weights], *sides]
-    )
+    folded = fold(mask, mask_dim), fold(kept, kept_dim, 2), scale
+    old = fold(old_hidden, hidden_dim), fold(old_memory, memory_dim)
+    results = run_forward(*options, *folded, *old, [*tensors[:weights], *sides])
     return [t.unflatten(1, (count, t.shape[1] // count)) for t in results], [1] * len(results)
 
 

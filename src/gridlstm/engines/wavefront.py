@@ -16,7 +16,7 @@ from jaxtyping import Bool
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from gridlstm.block import Block, Dropout, PhaseWeights
+from gridlstm.block import Block, Dropout, Kept, PhaseWeights
 from gridlstm.checks import autocast_dtype
 from gridlstm.engines.backend import Backend, Boundary
 from gridlstm.engines.buffers import Buffers, Call, make_buffers, make_gradients
@@ -48,6 +48,7 @@ def run(
     *,
     mask: Bool[Tensor, "blocks batch"] | None = None,
     dropout: Dropout | None = None,
+    zoneout: Kept | None = None,
     trace: bool = False,
     recompute: bool = False,
 ) -> tuple[list[State], list[State] | None]:
@@ -64,7 +65,7 @@ def run(
     low = autocast_dtype(like)
     with torch.autocast(like.device.type, enabled=False) if low else nullcontext():
         weights = [w._replace(weight=w.weight.to(low or like.dtype)) for w in weights]
-        call = make_call(block, shape.plan(), weights, like, mask, dropout)
+        call = make_call(block, shape.plan(), weights, like, mask, dropout, zoneout)
         tensors = flatten([*weights, *incoming])
         if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
             raise RuntimeError(
@@ -90,6 +91,7 @@ def make_call(
     like: Tensor,
     mask: Bool[Tensor, "blocks batch"] | None,
     dropout: Dropout | None,
+    zoneout: Kept | None,
 ) -> Call:
     """A call, with everything in the order of the plan.
 
@@ -100,6 +102,7 @@ def make_call(
         like: an incoming side.
         mask: as in :func:`run`, with blocks in lexicographic order.
         dropout: the same.
+        zoneout: the same.
     """
     order, _ = make_order(plan, like.device)
     return Call(
@@ -107,9 +110,10 @@ def make_call(
         plan,
         batch=like.shape[1],
         biases=tuple(_detached([w.bias for w in weights])),
-        peepholes=tuple(_detached([w.peephole for w in weights])),
+        vectors=tuple(_detached([w.vectors for w in weights])),
         mask=None if mask is None else mask[order],
-        dropout=None if dropout is None else Dropout(dropout.kept[:, order], dropout.scale),
+        dropout=None if dropout is None else Dropout(*(t[:, order] for t in dropout)),
+        zoneout=None if zoneout is None else Kept(*(t if t is None else t[order] for t in zoneout)),
         product=weights[0].weight.dtype,
     )
 
@@ -252,8 +256,8 @@ def backward_pass(
             multiply(grad, weights[p].weight, call.plan.steps[s], grad_input)
         backend.finish(s)
         grad_weights.add(s)
-    sums = zip(grad_weights.finish(), gradients.peepholes, strict=True)
-    return [*(phase._replace(peephole=peephole) for phase, peephole in sums), *incoming]
+    sums = zip(grad_weights.finish(), gradients.vectors, strict=True)
+    return [*(phase._replace(vectors=vectors) for phase, vectors in sums), *incoming]
 
 
 def new_state(like: State, rows: int) -> State:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gridlstm.cells.lstm import GATES
+from gridlstm.checks import check_dropout
 from gridlstm.models.sequence import SequenceGridLSTM
 
 __all__ = ["from_torch", "to_torch"]
@@ -23,11 +24,12 @@ def from_torch(lstm: nn.LSTM) -> SequenceGridLSTM:
 
     Its outputs, states and gradients agree with those of ``lstm`` up to rounding. ``V`` and the
     projection of the input, which make it a Stacked LSTM, are frozen. If ``lstm`` is frozen, all
-    parameters are.
+    parameters are. Dropout between layers is kept, with other random numbers.
 
     Raises:
         TypeError: if ``lstm`` is not a ``torch.nn.LSTM``.
-        ValueError: if it has projections, two directions or dropout, which a grid does not support.
+        ValueError: if it has projections, two directions or a dropout of 1, which a grid does not
+            support.
 
     >>> lstm = nn.LSTM(5, 8, num_layers=2)
     >>> x = torch.randn(7, 3, 5)
@@ -36,10 +38,11 @@ def from_torch(lstm: nn.LSTM) -> SequenceGridLSTM:
     """
     if not isinstance(lstm, nn.LSTM):
         raise TypeError(f"lstm: expected a torch.nn.LSTM, got {type(lstm).__name__}")
-    for option, plain in (("proj_size", 0), ("bidirectional", False), ("dropout", 0)):
+    for option, plain in (("proj_size", 0), ("bidirectional", False)):
         value = getattr(lstm, option)
         if value != plain:
             raise ValueError(f"lstm: expected {option}={plain}, got {option}={value}")
+    check_dropout(lstm.dropout, "lstm: dropout")
     h, like = lstm.hidden_size, lstm.all_weights[0][0]
     net = SequenceGridLSTM(
         lstm.input_size,
@@ -52,6 +55,8 @@ def from_torch(lstm: nn.LSTM) -> SequenceGridLSTM:
         batch_first=lstm.batch_first,
         output="standard",
         bias=lstm.bias,
+        dropout=lstm.dropout,
+        dropout_between=["depth"],
         device=like.device,
         dtype=like.dtype,
     )
@@ -93,13 +98,16 @@ def to_torch(net: SequenceGridLSTM) -> nn.LSTM:
         raise TypeError(f"net: expected a SequenceGridLSTM, got {type(net).__name__}")
     grid, h = net.grid, net.hidden_size
     time, depth = grid.dims
+    between_layers = grid.dropout_between == ("depth",) and not grid.dropout_tied
     for argument, value, expected in (
         ("bidirectional", net.bidirectional, False),
         ("depth", depth.transform, "identity"),
         ("priority", depth.priority, True),
         ("reverse", time.reverse, False),
         ("output", grid.output, "standard"),
-        ("dropout", grid.dropout, 0),
+        ("layer_norm", grid.layer_norm, False),
+        ("dropout", 0 if between_layers else grid.dropout, 0),
+        ("zoneout", grid.block.has_zoneout and grid.zoneout, False),
     ):
         if value != expected:
             raise ValueError(
@@ -120,6 +128,7 @@ def to_torch(net: SequenceGridLSTM) -> nn.LSTM:
         net.num_layers,
         bias=grid.bias,
         batch_first=net.batch_first,
+        dropout=grid.dropout if net.num_layers > 1 else 0.0,  # Without a warning that it has no effect.
         device=weight.device,
         dtype=weight.dtype,
     )

@@ -1,6 +1,6 @@
 """The Reencoder: translation with grids over source and target sentence (section 4.4)."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +11,9 @@ from gridlstm.checks import check_choice, check_dropout, check_options, check_po
 from gridlstm.dim import Dim
 from gridlstm.grid import GridLSTM
 from gridlstm.grid_options import GridOptions
+from gridlstm.models.depth_gated import DepthGatedLSTM
 from gridlstm.models.grid_stack import GridStack
-from gridlstm.models.projection import read
+from gridlstm.models.projection import Projection, read
 from gridlstm.models.translator import Progress, Translator
 from gridlstm.state import State
 
@@ -43,17 +44,27 @@ class Reencoder(Translator):
             long, whatever the length of the source.
         entry: with ``"first"``, words enter the first grid only, and the grids above receive only the
             depth side of the grid below; with ``"every"``, the same vectors enter every grid.
-        side_dropout: the probability of dropping each value of the hidden and memory vectors with which
-            words enter and from which they are predicted, in training mode.
+        embedding_size: the length of the word vectors, which are projected into the hidden and memory
+            vectors of a side, and of the vectors from which words are predicted. Default: a word has a
+            hidden and a memory vector of its own, ``2 · hidden_size`` in all, without a projection.
+        encoder: read the source sentence with an LSTM in each direction before it enters, so that the
+            vectors of a source word depend on the whole sentence. Not in the paper.
+        side_dropout: the probability of dropping each value of the word vectors and of the vectors from
+            which words are predicted, in training mode.
         options: any further argument of :class:`GridLSTM`; ``dropout`` acts on the hidden vectors that
             the blocks read.
 
     Variables:
-        source.weight: the vectors of source words, ``[source_words, 2 · hidden]``: hidden, then memory.
+        source.weight: the vectors of source words, ``[source_words, 2 · hidden]``: hidden, then memory;
+            ``[source_words, embedding]`` with a projection.
         target.weight: the same for target words.
+        enter_source, enter_target: the projections of word vectors, if ``embedding_size`` is given, or
+            of the encoder's output.
+        forwards, backwards: the two directions of the encoder.
+        leave.weight: ``[embedding, 2 · hidden]``, if ``embedding_size`` is given.
         stack.grids.K: the grid of layer K. Weights are tied along source and target; every layer has
             its own.
-        scores.weight: ``[target_words, 2 · hidden]``.
+        scores.weight: ``[target_words, 2 · hidden]`` or ``[target_words, embedding]``.
 
     Raises:
         TypeError: if an argument is of the wrong type.
@@ -62,7 +73,7 @@ class Reencoder(Translator):
     Notes:
         - Words are projected into both vectors of a side, and predictions are read from both, as in the
           paper's language model. Word vectors are initialised from a normal distribution with standard
-          deviation ``hidden_size ** -0.5``.
+          deviation ``hidden_size ** -0.5``, or ``embedding_size ** -0.5`` with a projection.
         - Depth is a non-LSTM dimension with the identity (Eq. 8), as in the paper. Nothing enters the
           first grid along it.
         - The paper does not say whether words enter the grids above the first: ``entry`` chooses. With
@@ -90,6 +101,8 @@ class Reencoder(Translator):
         num_layers: int = 2,
         *,
         entry: Entry = "first",
+        embedding_size: int | None = None,
+        encoder: bool = False,
         side_dropout: float = 0.0,
         **options: Unpack[GridOptions],
     ) -> None:
@@ -99,6 +112,8 @@ class Reencoder(Translator):
         check_positive("num_layers", num_layers)
         check_choice("entry", entry, get_args(Entry))
         check_dropout(side_dropout, "side_dropout")
+        if embedding_size is not None:
+            check_positive("embedding_size", embedding_size)
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.entry = entry
@@ -118,12 +133,26 @@ class Reencoder(Translator):
             ],
             along="depth",
         )
-        device, dtype = options.get("device"), options.get("dtype")
-        pair = 2 * hidden_size
-        self.source = nn.Embedding(source_words, pair, device=device, dtype=dtype)
-        self.target = nn.Embedding(target_words, pair, device=device, dtype=dtype)
-        bias = options.get("bias", True)
-        self.scores = nn.Linear(pair, target_words, bias, device=device, dtype=dtype)
+        place: dict[str, Any] = {"device": options.get("device"), "dtype": options.get("dtype")}
+        bias, pair = options.get("bias", True), 2 * hidden_size
+        size = pair if embedding_size is None else embedding_size
+        self.source = nn.Embedding(source_words, size, **place)
+        self.target = nn.Embedding(target_words, size, **place)
+        self.forwards: DepthGatedLSTM | None = None
+        self.backwards: DepthGatedLSTM | None = None
+        self.enter_source: Projection | None = None
+        self.enter_target: Projection | None = None
+        self.leave: nn.Linear | None = None
+        if encoder:
+            cells = {"forget_bias": options.get("forget_bias", 1.0), **place}
+            self.forwards, self.backwards = (DepthGatedLSTM(size, hidden_size, **cells) for _ in "fb")
+        if encoder or embedding_size is not None:
+            width = pair if encoder else size
+            self.enter_source = Projection(width, hidden_size, memory=True, bias=bias, **place)
+        if embedding_size is not None:
+            self.enter_target = Projection(size, hidden_size, memory=True, bias=bias, **place)
+            self.leave = nn.Linear(pair, size, bias=False, **place)
+        self.scores = nn.Linear(size, target_words, bias, **place)
         self.reset_parameters()
 
     @torch.no_grad()
@@ -131,20 +160,26 @@ class Reencoder(Translator):
         """Initialises all weights."""
         for grid in self.stack.layers:
             grid.reset_parameters()
-        for words in (self.source, self.target):
-            nn.init.normal_(words.weight, std=self.hidden_size**-0.5)
-        nn.init.xavier_uniform_(self.scores.weight)
+        for words, entering in ((self.source, self.enter_source), (self.target, self.enter_target)):
+            size = self.hidden_size if entering is None else words.embedding_dim
+            nn.init.normal_(words.weight, std=size**-0.5)
+        for module in (self.forwards, self.backwards, self.enter_source, self.enter_target):
+            if module is not None:
+                module.reset_parameters()
+        for linear in (self.leave, self.scores):
+            if linear is not None:
+                nn.init.xavier_uniform_(linear.weight)
         if self.scores.bias is not None:
             self.scores.bias.zero_()
 
     def score(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
         """Runs all rows at once."""
-        out = self.stack(self._sides(source, target), lengths={"source": lengths})
+        out = self.stack(self._sides(source, target, lengths), lengths={"source": lengths})
         return self._read(out[-1]["source"])
 
     def begin(self, source: Tensor, lengths: Tensor) -> Progress:
         """The lengths, then the hidden and memory vectors of each grid's target side."""
-        entering = self._side(self.source, source)
+        entering = self._source_side(source, lengths)
         above = entering if self.entry == "every" else entering.map(torch.zeros_like)
         return lengths, *entering, *[vector for _ in range(1, self.num_layers) for vector in above]
 
@@ -152,7 +187,7 @@ class Reencoder(Translator):
         """Runs one row of blocks in each grid."""
         lengths, *vectors = progress
         carried = [State(h, m) for h, m in zip(vectors[::2], vectors[1::2], strict=True)]
-        entering = self._enter({"source": self._side(self.target, words.unsqueeze(1))})
+        entering = self._enter({"source": self._target_side(words.unsqueeze(1))})
         sides = [{**words, "target": target} for words, target in zip(entering, carried, strict=True)]
         out = self.stack(sides, lengths={"source": lengths})
         vectors = [vector for layer in out for vector in layer["target"]]
@@ -166,7 +201,8 @@ class Reencoder(Translator):
         """
         maps: list[Tensor] = []
         below: dict[str, State] = {}
-        for grid, words in zip(self.stack.layers, self._sides(source, target), strict=True):
+        entering = self._sides(source, target, lengths)
+        for grid, words in zip(self.stack.layers, entering, strict=True):
             sides = {**words, **below}
             out, blocks = grid(sides, lengths={"source": lengths}, trace=True)
             new = blocks["source"].memory.squeeze(-2)  # [batch, source, target, hidden]
@@ -177,22 +213,37 @@ class Reencoder(Translator):
             below = {"depth": out["depth"]}
         return torch.stack(maps)
 
-    def _sides(self, source: Tensor, target: Tensor) -> list[dict[str, State]]:
+    def _sides(self, source: Tensor, target: Tensor, lengths: Tensor) -> list[dict[str, State]]:
         return self._enter(
-            {"target": self._side(self.source, source), "source": self._side(self.target, target)}
+            {"target": self._source_side(source, lengths), "source": self._target_side(target)}
         )
 
     def _enter(self, sides: dict[str, State]) -> list[dict[str, State]]:
         """The sides with which words enter each grid."""
         return [sides, *[sides if self.entry == "every" else {}] * (self.num_layers - 1)]
 
-    def _read(self, side: State) -> Tensor:
-        scores: Tensor = self.scores(self._drop(read(side, "both").squeeze(-2)))
-        return scores
+    def _source_side(self, sentence: Tensor, lengths: Tensor) -> State:
+        words = self._drop(self.source(sentence))
+        if self.forwards is not None and self.backwards is not None:
+            both = self.forwards(words, lengths), self.backwards(words, lengths, reverse=True)
+            words = self._drop(torch.cat(both, -1))
+        return _side(words, self.enter_source)
 
-    def _side(self, words: nn.Embedding, sentence: Tensor) -> State:
-        """Word vectors as a side of a grid of depth 1, ``[batch, words, 1, hidden]`` each."""
-        return State(*self._drop(words(sentence)).unsqueeze(-2).chunk(2, -1))
+    def _target_side(self, sentence: Tensor) -> State:
+        return _side(self._drop(self.target(sentence)), self.enter_target)
+
+    def _read(self, side: State) -> Tensor:
+        vectors = read(side, "both").squeeze(-2)
+        if self.leave is not None:
+            vectors = self.leave(vectors)
+        scores: Tensor = self.scores(self._drop(vectors))
+        return scores
 
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.side_dropout, self.training)
+
+
+def _side(words: Tensor, project: Projection | None) -> State:
+    """Word vectors as a side of a grid of depth 1, ``[batch, words, 1, hidden]`` each."""
+    pair = State(*words.chunk(2, -1)) if project is None else project(words)
+    return pair.map(lambda t: t.unsqueeze(-2))

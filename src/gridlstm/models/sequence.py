@@ -74,7 +74,8 @@ class SequenceGridLSTM(nn.Module):
           their memories, and the two directions would have to share them.
         - ``dropout`` is that of :class:`GridLSTM`: each block drops values of all the hidden vectors
           it reads, along time as well as depth. ``torch.nn.LSTM`` drops values between layers only,
-          and nothing in a network of one layer.
+          and nothing in a network of one layer: ``dropout_between=["depth"]`` does the same here.
+          ``dropout_tied=["time"]`` drops the same values at all elements of a sequence.
 
     >>> net = SequenceGridLSTM(5, 8, num_layers=3)
     >>> output, (h, m) = net(torch.zeros(7, 2, 5))

@@ -15,16 +15,28 @@ PREFIX = "optimizer."
 
 
 def make_optimizer(
-    settings: Training, network: nn.Module, adam_parameters: Sequence[str] = ()
+    settings: Training,
+    network: nn.Module,
+    adam_parameters: Sequence[str] = (),
+    rows: int | None = None,
 ) -> torch.optim.Optimizer:
-    """The optimiser that the settings name; for ``adam_parameters`` see :class:`Muon`."""
+    """The optimiser that the settings name; for ``adam_parameters`` and ``rows`` see :class:`Muon`."""
     if settings.optimizer == "muon":
-        return Muon(network, settings.rate, adam_parameters=adam_parameters, momentum=settings.momentum)
+        return Muon(
+            network,
+            settings.rate,
+            adam_parameters=adam_parameters,
+            rows=rows,
+            product=torch.bfloat16 if settings.bfloat16 else None,
+            momentum=settings.momentum,
+        )
+    # Fused: one call for all parameters, not a loop over them. PyTorch has no fused Adagrad for GPUs.
+    parameters = list(network.parameters())
     if settings.optimizer == "adagrad":
-        return torch.optim.Adagrad(network.parameters(), settings.rate)
-    if settings.optimizer == "sgd":
-        return torch.optim.SGD(network.parameters(), settings.rate)
-    return torch.optim.Adam(network.parameters(), settings.rate)
+        on_cpu = all(p.device.type == "cpu" for p in parameters)
+        return torch.optim.Adagrad(parameters, settings.rate, fused=on_cpu)
+    kind = torch.optim.SGD if settings.optimizer == "sgd" else torch.optim.Adam
+    return kind(parameters, settings.rate, fused=True)
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:

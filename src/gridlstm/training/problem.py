@@ -18,10 +18,13 @@ class Problem(ABC):
     Attributes:
         adam_parameters: patterns of names of parameters that read or write data, which Muon leaves to
             Adam.
+        matrix_rows: the number of rows of a hidden matrix, of which a parameter may stack several, one
+            per gate; see :class:`Muon`. ``None`` if every parameter is one matrix.
         goal: the measurement that is 1 when the problem is solved; ``None`` if it never is.
     """
 
     adam_parameters: Sequence[str] = ()
+    matrix_rows: int | None = None
     goal: str | None = None
 
     @abstractmethod

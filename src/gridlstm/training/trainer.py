@@ -9,6 +9,8 @@ import copy
 import logging
 import math
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,6 +80,10 @@ class Trainer:
         fingerprint: that of the run, which its checkpoints must have.
         fresh: start from the first update, ignoring checkpoints.
 
+    Attributes:
+        watch: a context manager around each part of an update, called with the name of the part, for
+            measurements. Default: one that does nothing.
+
     Raises:
         TrainingError: if the batch is not a multiple of the number of processes, or the processes find
             different checkpoints.
@@ -110,7 +116,10 @@ class Trainer:
         checkpoint = None if fresh else load_newest(folder, fingerprint, shapes)
         torch.manual_seed(settings.seed)
         self.network = problem.network().to(self.processes.device)
-        self.optimizer = make_optimizer(settings, self.network, problem.adam_parameters)
+        self.optimizer = make_optimizer(
+            settings, self.network, problem.adam_parameters, problem.matrix_rows
+        )
+        self.watch: Callable[[str], AbstractContextManager[object]] = nullcontext
         self.step = 0
         self.seconds = 0.0
         self.losses: list[float] = []
@@ -140,7 +149,7 @@ class Trainer:
         """
         started = last_step = self._last_save = time.monotonic()
         while (reason := self._reason_to_stop(observer, started)) is None:
-            loss = self._update()
+            loss = self.update()
             self.step += 1
             self.losses.append(loss)
             now = time.monotonic()
@@ -225,25 +234,35 @@ class Trainer:
     def _solved(self) -> bool:
         return bool(self.measures) and self.problem.solved(self.measures)
 
-    def _update(self) -> float:
-        """Does one update, and returns the mean loss of all processes."""
+    def update(self) -> float:
+        """Does one update of the weights, and returns the mean loss of all processes.
+
+        Raises:
+            TrainingError: if the loss is not finite.
+        """
         settings, rank = self.settings, self.processes.rank
         share = settings.batch // self.processes.count
         torch.manual_seed((settings.seed << 32) + self.step * self.processes.count + rank)
         for group in self.optimizer.param_groups:
             group["lr"] = settings.rate * rate_factor(settings, self.samples)
         self.optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(self.processes.device.type, torch.bfloat16, enabled=settings.bfloat16):
+        with (
+            self.watch("forward"),
+            torch.autocast(self.processes.device.type, torch.bfloat16, enabled=settings.bfloat16),
+        ):
             loss = self.problem.loss(self._parallel, self.samples + rank * share, share)
-        loss.backward()
-        value = self.processes.mean(loss.item())
-        norm = nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip or math.inf)
-        if not math.isfinite(value) or not bool(norm.isfinite()):
-            raise TrainingError(
-                f"step {self.step + 1}: the loss is {value}, the gradient's norm {norm.item()}; "
-                f"{self._last_checkpoint()}"
-            )
-        self.optimizer.step()
+        with self.watch("backward"):
+            loss.backward()
+        with self.watch("clipping"):
+            value = self.processes.mean(loss.item())
+            norm = nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip or math.inf)
+            if not math.isfinite(value) or not bool(norm.isfinite()):
+                raise TrainingError(
+                    f"step {self.step + 1}: the loss is {value}, the gradient's norm {norm.item()}; "
+                    f"{self._last_checkpoint()}"
+                )
+        with self.watch("optimiser"):
+            self.optimizer.step()
         return value
 
     def _evaluations(self, samples: int) -> int:

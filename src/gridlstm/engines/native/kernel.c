@@ -32,11 +32,11 @@ typedef struct {
     int64_t transforms, phases, blocks, batch, H, G[2];
     int64_t pitch_h, pitch_m, pitch_g[2];
     int64_t threads;
-    double scale; /* of what dropout keeps */
     const Transform *transform;
     const int64_t *weight_set; /* [blocks] */
     const uint8_t *mask;       /* [blocks, batch], or null */
-    const uint8_t *kept;       /* [phases, blocks, batch, H], or null */
+    const uint8_t *kept;       /* [phases, blocks, batch, H], or null without dropout */
+    const void *scale;         /* [phases, blocks, H]: of what dropout keeps */
     const void *bias[2];       /* [sets, G] */
 } Grid;
 
@@ -48,13 +48,6 @@ typedef struct {
     void *grad_h, *grad_m, *next_grad_h, *next_grad_m;
     void *x[2], *gates[2], *grad_x[2];
 } Step;
-
-/* layout.py checks these sizes when the kernel is loaded. */
-void struct_sizes(int64_t *sizes) {
-    sizes[0] = sizeof(Transform);
-    sizes[1] = sizeof(Grid);
-    sizes[2] = sizeof(Step);
-}
 
 /* Waking a thread does not pay for small steps. */
 #define ROWS                                                                                           \
@@ -172,6 +165,17 @@ void map_tanh(const float *x, float *y, int64_t n) {
     SIMD for (int64_t i = 0; i < n; i++) y[i] = tanh_float(x[i]);
 }
 
+#include "step.h"
+
+/* layout.py checks these sizes when the kernel is loaded. */
+void struct_sizes(int64_t *sizes) {
+    sizes[0] = sizeof(Transform);
+    sizes[1] = sizeof(Grid);
+    sizes[2] = sizeof(Step);
+    sizes[3] = sizeof(Stepper);
+    sizes[4] = PANEL;
+}
+
 #define REAL float
 #define LOW float
 #include "kernel.c"
@@ -228,9 +232,10 @@ void NAME(enter)(const Grid *grid, const Step *step) {
 static inline void NAME(drop)(const Grid *grid, int64_t phase, int64_t row, int64_t column, int64_t d,
                               const REAL *restrict h, LOW *restrict x) {
     if (grid->kept) {
-        const REAL scale = grid->scale;
+        const int64_t block = phase * grid->blocks + row / grid->batch;
+        const REAL *restrict scale = (const REAL *)grid->scale + block * grid->H + column;
         const uint8_t *restrict kept = grid->kept + (phase * grid->blocks * grid->batch + row) * grid->H + column;
-        SIMD for (int64_t j = 0; j < d; j++) x[j] = STORE(h[j] * (kept[j] * scale));
+        SIMD for (int64_t j = 0; j < d; j++) x[j] = STORE(h[j] * (kept[j] * scale[j]));
     } else {
         SIMD for (int64_t j = 0; j < d; j++) x[j] = STORE(h[j]);
     }
@@ -381,9 +386,10 @@ static inline void NAME(add)(int64_t d, const REAL *restrict from, REAL *restric
 static inline void NAME(add_read)(const Grid *grid, int64_t phase, int64_t row, int64_t column, int64_t d,
                                   const LOW *restrict from, REAL *restrict to) {
     if (grid->kept) {
-        const REAL scale = grid->scale;
+        const int64_t block = phase * grid->blocks + row / grid->batch;
+        const REAL *restrict scale = (const REAL *)grid->scale + block * grid->H + column;
         const uint8_t *restrict kept = grid->kept + (phase * grid->blocks * grid->batch + row) * grid->H + column;
-        SIMD for (int64_t j = 0; j < d; j++) to[j] += LOAD(from[j]) * (kept[j] * scale);
+        SIMD for (int64_t j = 0; j < d; j++) to[j] += LOAD(from[j]) * (kept[j] * scale[j]);
     } else {
         SIMD for (int64_t j = 0; j < d; j++) to[j] += LOAD(from[j]);
     }

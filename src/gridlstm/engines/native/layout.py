@@ -1,4 +1,4 @@
-"""The structures of ``kernel.c`` mirrored with ctypes, and how a call fills them."""
+"""The structures of ``kernel.c`` and ``step.h`` mirrored with ctypes, and how a call fills them."""
 
 import ctypes
 from collections.abc import Sequence
@@ -13,7 +13,16 @@ from gridlstm.engines.buffers import Buffers, Call, Gradients, Rows
 from gridlstm.engines.workspace import pitch
 from gridlstm.state import State
 
-__all__ = ["SIZES", "GridStruct", "StepStruct", "fill_grid", "fill_steps", "kind_of"]
+__all__ = [
+    "PANEL",
+    "SIZES",
+    "GridStruct",
+    "StepStruct",
+    "StepperStruct",
+    "fill_grid",
+    "fill_steps",
+    "kind_of",
+]
 
 _LSTM, _GRU = 0, 4
 _CONNECTIONS = {"identity": 1, "tanh": 2, "relu": 3}
@@ -41,9 +50,8 @@ class GridStruct(ctypes.Structure):
         ("pitch_m", _int),
         ("pitch_g", _int * 2),
         ("threads", _int),
-        ("scale", ctypes.c_double),
         ("transform", ctypes.POINTER(TransformStruct)),
-        *((name, _pointer) for name in ("weight_set", "mask", "kept")),
+        *((name, _pointer) for name in ("weight_set", "mask", "kept", "scale")),
         ("bias", _pointer * 2),
     ]
 
@@ -61,13 +69,26 @@ class StepStruct(ctypes.Structure):
     ]
 
 
-SIZES = [ctypes.sizeof(struct) for struct in (TransformStruct, GridStruct, StepStruct)]
+class StepperStruct(ctypes.Structure):
+    """``Stepper`` in ``step.h``: a network that runs one symbol at a time."""
+
+    _fields_ = [
+        *((name, _int) for name in ("layers", "d", "symbols", "set", "standard", "reads_memory")),
+        *((name, _pointer) for name in ("weight", "bias", "entering", "score_weight", "score_bias")),
+        *((name, _pointer) for name in ("hidden", "memory", "x", "gates", "scores")),
+    ]
+
+
+PANEL = 64
+"""The number of rows of a panel in ``step.h``."""
+STRUCTS = (TransformStruct, GridStruct, StepStruct, StepperStruct)
+SIZES = [*(ctypes.sizeof(struct) for struct in STRUCTS), PANEL]
 """The kernel must report the same sizes when it is loaded."""
 
 
 def kind_of(cell: Cell) -> int | None:
     """The kernel's number for a cell; ``None`` if the kernel does not implement it."""
-    if type(cell) is LSTM:
+    if type(cell) is LSTM and not cell.normalises_memory:
         return _LSTM
     if type(cell) is GRU:
         return _GRU
@@ -118,11 +139,11 @@ def fill_grid(call: Call, boundary: Boundary, like: Tensor) -> tuple[GridStruct,
         pitch_m=pitch(block.memory_size),
         pitch_g=(_int * 2)(*map(pitch, block.gate_sizes)),
         threads=torch.get_num_threads(),
-        scale=1.0 if call.dropout is None else call.dropout.scale,
         transform=transforms,
         weight_set=plan.weight_set.ctypes.data,
         mask=pointer(call.mask),
         kept=None if call.dropout is None else pointer(call.dropout.kept),
+        scale=None if call.dropout is None else pointer(call.dropout.scale),
         bias=(_pointer * 2)(*(pointer(bias) for bias in biases)),
     )
     return grid, alive

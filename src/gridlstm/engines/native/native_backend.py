@@ -73,6 +73,8 @@ class NativeBackend(Backend):
         unknown = dict.fromkeys(t.cell.name for t in block.transforms if kind_of(t.cell) is None)
         if unknown:
             reasons.append(f"it does not implement these cells: {', '.join(unknown)}")
+        if block.has_zoneout:
+            reasons.append("it does not implement zoneout")
         if not reasons and isinstance(kernel := load_kernel(), str):  # Compiles it, so it comes last.
             reasons.append(f"it is not compiled: {kernel}")
         return reasons

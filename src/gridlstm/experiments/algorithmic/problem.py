@@ -35,6 +35,7 @@ class TaskProblem(Problem):
 
     def __init__(self, options: Options, task: Task) -> None:
         self.options = options
+        self.matrix_rows = options.hidden
         self.task = task
         self.adam_parameters = symbol_weights(options.network)
 

@@ -1,5 +1,7 @@
 """Tasks on sequences of symbols: a network that reads one and predicts another."""
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -8,6 +10,7 @@ from torch.nn import functional as F
 from gridlstm.experiments.algorithmic.problem import TaskProblem
 from gridlstm.experiments.algorithmic.task import Task
 from gridlstm.experiments.record import Options
+from gridlstm.export.interface import Input, Interface, check_unused, interface_of
 from gridlstm.models.sequence import SequenceGridLSTM
 from gridlstm.models.stacked import StackedLSTM
 
@@ -15,19 +18,34 @@ __all__ = ["SymbolProblem", "SymbolReader"]
 
 
 class SymbolReader(nn.Module):
-    """Symbols ``[batch, time]`` to scores of symbols ``[batch, time, symbols]``."""
+    """Symbols ``[batch, time]`` to scores of symbols ``[batch, time, symbols]``.
 
-    def __init__(self, symbols: int, body: SequenceGridLSTM | StackedLSTM) -> None:
+    Args:
+        symbols: the symbols in the paper's notation; the network reads their numbers.
+        body: the network over sequences.
+    """
+
+    def __init__(self, symbols: Sequence[str], body: SequenceGridLSTM | StackedLSTM) -> None:
         super().__init__()
-        self.symbols = symbols
+        self.symbols = tuple(symbols)
         self.body = body
-        self.scores = nn.Linear(body.output_size, symbols)
+        self.scores = nn.Linear(body.output_size, len(symbols))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Scores at every time."""
-        one_hot = F.one_hot(inputs, self.symbols).to(self.scores.weight.dtype)
+        one_hot = F.one_hot(inputs, len(self.symbols)).to(self.scores.weight.dtype)
         scores: Tensor = self.scores(self.body(one_hot)[0])
         return scores
+
+
+@interface_of.register
+def _(
+    network: SymbolReader, *, step: bool = False, state: bool = False, lengths: bool = False
+) -> Interface:
+    """Numbers of symbols, whose notation is part of the metadata, to scores."""
+    check_unused(network, step=step, state=state, lengths=lengths)
+    symbols = Input("symbols", ("batch", "time"), most=len(network.symbols) - 1)
+    return Interface([symbols], ["scores"], metadata={"symbols": json.dumps(network.symbols)})
 
 
 class SymbolProblem(TaskProblem):
@@ -46,12 +64,13 @@ class SymbolProblem(TaskProblem):
     def network(self) -> nn.Module:
         """A 2-LSTM or a Stacked LSTM, tied along depth or not."""
         tied, _, kind = self.options.network.partition("-")
-        sizes = (self.task.symbols, self.options.hidden, self.options.layers)
+        symbols = [self.task.show(symbol) for symbol in range(self.task.symbols)]
+        sizes = (len(symbols), self.options.hidden, self.options.layers)
         shared: dict[str, Any] = {
             "tied": tied == "tied",
             "forget_bias": self.forget_bias,
             "batch_first": True,
         }
         if kind == "grid":
-            return SymbolReader(sizes[0], SequenceGridLSTM(*sizes, readout="both", **shared))
-        return SymbolReader(sizes[0], StackedLSTM(*sizes, **shared))
+            return SymbolReader(symbols, SequenceGridLSTM(*sizes, readout="both", **shared))
+        return SymbolReader(symbols, StackedLSTM(*sizes, **shared))

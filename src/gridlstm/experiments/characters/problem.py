@@ -55,6 +55,7 @@ class CharacterProblem(Problem):
 
     def __init__(self, options: CharacterOptions, data: Path | None) -> None:
         self.options = options
+        self.matrix_rows = options.hidden
         self.adam_parameters = symbol_weights(options.network)
         self.corpus = _corpus(options, data)
         if min(len(self.corpus.valid), len(self.corpus.test)) < 2:

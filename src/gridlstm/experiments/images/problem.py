@@ -51,6 +51,7 @@ class ImageProblem(Problem):
 
     def __init__(self, options: ImageOptions, data: Path | None) -> None:
         self.options = options
+        self.matrix_rows = options.hidden
         self.digits = Digits.mnist(data) if options.dataset == "mnist" else Digits.sample()
 
     def data(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from gridlstm.experiments.algorithmic.problem import TaskProblem
 from gridlstm.experiments.parity.data import ParityTask
 from gridlstm.experiments.parity.options import ParityOptions
+from gridlstm.export.interface import Input, Interface, check_unused, interface_of
 from gridlstm.models.deep import DeepGridLSTM
 from gridlstm.models.feedforward import FeedForward
 
@@ -37,6 +38,15 @@ class ParityNetwork(nn.Module):
     def encode(self, bits: Tensor) -> Tensor:
         """Bits as the body reads them: 0 and 1, or -1 and 1."""
         return (2 * bits - 1 if self.signs else bits).to(self.scores.weight.dtype)
+
+
+@interface_of.register
+def _(
+    network: ParityNetwork, *, step: bool = False, state: bool = False, lengths: bool = False
+) -> Interface:
+    """Bits to the scores of even and odd."""
+    check_unused(network, step=step, state=state, lengths=lengths)
+    return Interface([Input("bits", ("batch", network.body.input_size), most=1)], ["scores"])
 
 
 class ParityProblem(TaskProblem):

@@ -59,6 +59,12 @@ class TranslationOptions(Options):
     """The number of grids of the Reencoder, or of layers of the others."""
     hidden: int = 450
     """The length of hidden and memory vectors."""
+    word_size: int | None = None
+    """The length of word vectors. Default: as many values as enter a side of the Reencoder, without a
+    projection; in the others as hidden vectors."""
+    encoder: bool = False
+    """Read the source sentence with an LSTM in each direction before it enters the Reencoder.
+    Not in the paper; the others always have an encoder."""
     dropout: float = 0.5
     """The probability of dropout: in the blocks of a Reencoder.
     In the others: of word vectors, between layers and before predictions."""
@@ -76,10 +82,12 @@ class TranslationOptions(Options):
     def __post_init__(self) -> None:
         check_types(self)
         check_fields(self, "longest", "least", "validated", "layers", "hidden", "beam", least=1)
-        check_fields(self, "pairs", least=1, optional=True)
+        check_fields(self, "pairs", "word_size", least=1, optional=True)
         check_fields(self, "dropout", "side_dropout", least=0, below=1)
         if self.side_dropout and self.network != "reencoder":
             raise ValueError(f"side_dropout: expected 0 for {self.network}, got {self.side_dropout}")
+        if self.encoder and self.network != "reencoder":
+            raise ValueError(f"encoder: expected False for {self.network}, which has one, got True")
         if self.network == "depth-gated" and self.layers == 1:
             raise ValueError("layers: expected at least 2 for depth gates between them, got 1")
         named = [name for name in ("train", "valid", "test") if getattr(self, name)]

@@ -56,6 +56,7 @@ class TranslationProblem(Problem):
 
     def __init__(self, options: TranslationOptions, data: Path | None) -> None:
         self.options = options
+        self.matrix_rows = options.hidden
         self.text = _text(options, data)
         for part in ("valid", "test"):
             if not getattr(self.text, part):

@@ -25,9 +25,22 @@ FIGURES = {
             "smoke": RunPlan(_brief, [{"network": ("reencoder", "attention")}]),
             "laptop": RunPlan(
                 _muon,
-                [
-                    {"network": ("reencoder",), "dropout": (0.2,), "side_dropout": (0.3,)},
-                    {"network": ("attention",), "layers": (1,), "hidden": (400,)},
+                [  # All with word vectors of the same length; an encoder goes beyond the paper.
+                    {
+                        "network": ("reencoder",),
+                        "encoder": (False, True),
+                        "word_size": (256,),
+                        "dropout": (0.2,),
+                        "side_dropout": (0.3,),
+                        "seed": (0, 1, 2),
+                    },
+                    {
+                        "network": ("attention",),
+                        "layers": (1,),
+                        "hidden": (400,),
+                        "word_size": (256,),
+                        "seed": (0, 1, 2),
+                    },
                 ],
             ),
             "paper": RunPlan(_paper, [{"network": ("reencoder",), "seed": tuple(range(7))}]),

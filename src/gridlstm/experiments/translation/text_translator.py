@@ -13,6 +13,8 @@ from gridlstm.experiments.translation import TRANSLATION
 from gridlstm.experiments.translation.options import TranslationOptions
 from gridlstm.experiments.translation.tokens import Chinese, Tokeniser, make_tokeniser
 from gridlstm.experiments.translation.vocabulary import BEGIN, END, PADDING, UNKNOWN, Vocabulary
+from gridlstm.export.interface import Interface, interface_of
+from gridlstm.export.scan import ExportError
 from gridlstm.fields import check_types
 from gridlstm.models.attention import AttentionTranslator
 from gridlstm.models.beam_search import Rules, search_all
@@ -115,6 +117,16 @@ class TextTranslator(nn.Module):
         return [translations[index] for index in range(len(numbers))]
 
 
+@interface_of.register
+def _(
+    translator: TextTranslator, *, step: bool = False, state: bool = False, lengths: bool = False
+) -> Interface:
+    """Raises an error: the network alone would not translate."""
+    raise ExportError(
+        "TextTranslator cannot be exported: its beam search is not part of the graph of a network"
+    )
+
+
 def make_model(options: TranslationOptions, source: Language, target: Language) -> TextTranslator:
     """Makes a new model of the kind named in the options, for these languages."""
     sizes = (len(source.vocabulary), len(target.vocabulary), options.hidden, options.layers)
@@ -122,6 +134,8 @@ def make_model(options: TranslationOptions, source: Language, target: Language) 
     if options.network == "reencoder":
         model = Reencoder(
             *sizes,
+            embedding_size=options.word_size,
+            encoder=options.encoder,
             side_dropout=options.side_dropout,
             dropout=options.dropout,
             forget_bias=options.forget_bias,
@@ -130,6 +144,7 @@ def make_model(options: TranslationOptions, source: Language, target: Language) 
         model = AttentionTranslator(
             *sizes,
             depth_gates=options.network == "depth-gated",
+            embedding_size=options.word_size,
             dropout=options.dropout,
             forget_bias=options.forget_bias,
         )

@@ -1,0 +1,76 @@
+"""Runs a 2-LSTM one character at a time in the compiled kernel."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlstm.engines.native.build import Kernel
+from gridlstm.engines.native.layout import PANEL, StepperStruct
+from gridlstm.models.grid_arrays import Floats, GridArrays
+
+__all__ = ["NativeStepper"]
+
+
+class NativeStepper:
+    """Runs a tied or untied 2-LSTM in C: ``step`` in ``engines/native/step.h``.
+
+    Args:
+        kernel: the compiled kernel.
+        arrays: the weights of the network, and its state.
+    """
+
+    def __init__(self, kernel: Kernel, arrays: GridArrays) -> None:
+        layers, d = arrays.hidden.shape
+        symbols = len(arrays.scores)
+        self._step = kernel.step
+        # Kept here: the structure holds only their addresses.
+        self._arrays: dict[str, NDArray[Any]] = {
+            "weight": np.stack([_panels(weight) for weight in arrays.weights]),
+            "bias": np.stack(arrays.biases),
+            "entering": arrays.entering,
+            "score_weight": _panels(arrays.scores),
+            "score_bias": arrays.score_bias,
+            "hidden": arrays.hidden,
+            "memory": arrays.memory,
+            "x": np.zeros((3, d), np.float32),
+            "gates": np.zeros(_padded(8 * d), np.float32),
+            "scores": np.zeros(_padded(symbols), np.float32),
+        }
+        tied = len(arrays.weights) == 1
+        struct = StepperStruct(
+            layers=layers,
+            d=d,
+            symbols=symbols,
+            set=0 if tied else self._arrays["weight"][0].size,
+            standard=arrays.output == "standard",
+            reads_memory=arrays.reads_memory,
+            **{name: array.ctypes.data for name, array in self._arrays.items()},
+        )
+        self._struct, self._pointer = struct, ctypes.byref(struct)
+        self._symbols = symbols
+
+    def __call__(self, symbol: int) -> Floats:
+        """Reads a character and returns the scores of the next one, ``[symbols]``.
+
+        Raises:
+            IndexError: if there is no such character.
+        """
+        if not 0 <= symbol < self._symbols:
+            raise IndexError(f"symbol: expected from 0 to {self._symbols - 1}, got {symbol}")
+        self._step(self._pointer, ctypes.c_int64(symbol))
+        scores: Floats = self._arrays["scores"][: self._symbols].copy()
+        return scores
+
+
+def _padded(rows: int) -> int:
+    return -(-rows // PANEL) * PANEL
+
+
+def _panels(matrix: Floats) -> Floats:
+    """``[rows, columns]`` as panels of rows, ``[rows / PANEL, columns, PANEL]``, padded with zeros."""
+    rows, columns = matrix.shape
+    padded = np.zeros((_padded(rows), columns), np.float32)
+    padded[:rows] = matrix
+    return np.ascontiguousarray(padded.reshape(-1, PANEL, columns).swapaxes(1, 2))

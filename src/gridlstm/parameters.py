@@ -1,0 +1,106 @@
+"""The parameters of a grid: how they are made, initialised, and stacked for an engine."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gridlstm.block import Block, PhaseWeights, Transform
+from gridlstm.dim import Dim
+from gridlstm.fixed import FixedArguments
+from gridlstm.grid_options import Init
+
+__all__ = ["GridParameters"]
+
+
+class GridParameters(FixedArguments):
+    """The part of :class:`GridLSTM` that holds its parameters; see there for their names and shapes.
+
+    Attributes:
+        dims: the dimensions.
+        block: the layout of a block.
+        bias: whether there are biases.
+        forget_bias: the initial bias of the forget gates.
+        init: fills a weight matrix in place.
+    """
+
+    dims: tuple[Dim, ...]
+    block: Block
+    bias: bool
+    forget_bias: float | None
+    init: Init
+
+    def _make_parameters(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
+        """Registers the parameters, uninitialised."""
+        untied = [dim.size or 0 for dim in self.dims if not dim.tied]
+        for dim, transform in zip(self.dims, self.block.transforms, strict=True):
+            if dim.shares_weights_with is not None:
+                continue
+            d, cell = dim.hidden_size or 0, transform.cell
+            shapes: dict[str, tuple[int, ...]] = {"weight": (d * cell.gates, self.block.hidden_size)}
+            for kind, count in {"bias": cell.rows, **cell.vectors}.items():
+                if self.bias or not kind.endswith("bias"):
+                    shapes[kind] = (d * count,)
+            for kind, shape in shapes.items():
+                values = torch.empty(*untied, *shape, device=device, dtype=dtype)
+                self.register_parameter(f"{kind}_{dim.name}", nn.Parameter(values))
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Initialises the weights with ``init``, and resets biases and other vectors."""
+        for dim, transform in zip(self.dims, self.block.transforms, strict=True):
+            if dim.shares_weights_with is not None:
+                continue
+            weight, bias = self.weights_of(dim.name)
+            for matrix in weight.view(-1, dim.hidden_size or 0, weight.shape[-1]):
+                self.init(matrix)
+            if bias is not None:
+                transform.cell.reset_bias_(bias, self.forget_bias or 0.0)
+            for kind in transform.cell.vectors:
+                vector = getattr(self, f"{kind}_{dim.name}", None)
+                if vector is not None and kind != "bias":
+                    transform.cell.reset_vector_(kind, vector)
+
+    def weights_of(self, name: str) -> tuple[nn.Parameter, nn.Parameter | None]:
+        """The weight and bias that a dimension uses, its own or shared ones."""
+        owner = self._owner(name)
+        return getattr(self, f"weight_{owner}"), getattr(self, f"bias_{owner}", None)
+
+    def _owner(self, name: str) -> str:
+        """The dimension whose weights a dimension uses: itself, or the one it shares them with."""
+        for dim in self.dims:
+            if dim.name == name:
+                return dim.shares_weights_with or name
+        names = ", ".join(dim.name for dim in self.dims)
+        raise ValueError(f"name: expected one of {names}, got {name!r}")
+
+    def phase_weights(self) -> list[PhaseWeights]:
+        """The weights of each phase: the rows of its dimensions, stacked."""
+        return [self._weights(phase) for phase in self.block.phases]
+
+    def _weights(self, phase: Sequence[int]) -> PhaseWeights:
+        weights: list[Tensor] = []
+        biases: list[Tensor] = []
+        vectors: list[Tensor] = []
+        for transform in (self.block.transforms[i] for i in phase):
+            cell = transform.cell
+            weights.append(cell.expand(self.weights_of(transform.name)[0], transform.hidden))
+            vectors += [self._vector(transform, kind, n) for kind, n in cell.vectors.items()]
+            # A cell that adds its bias itself has it among its vectors.
+            kind = None if "bias" in cell.vectors else "bias"
+            biases.append(self._vector(transform, kind, cell.rows))
+        weight = torch.cat(weights, -2)
+        plain = any("bias" not in self.block.transforms[i].cell.vectors for i in phase)
+        bias, joined = (
+            torch.cat(parts, -1).view(weight[..., 0, 0].numel(), -1) if used else None
+            for parts, used in ((biases, self.bias and plain), (vectors, bool(vectors)))
+        )
+        return PhaseWeights(weight.view(-1, *weight.shape[-2:]), bias, joined)
+
+    def _vector(self, transform: Transform, kind: str | None, count: int) -> Tensor:
+        """A learned vector of a dimension, ``[*untied sizes, count · hidden]``; zero if it has none."""
+        found: Tensor | None = getattr(self, f"{kind}_{self._owner(transform.name)}", None)
+        if found is not None:
+            return found
+        weight, columns = self.weights_of(transform.name)[0], transform.hidden
+        return weight.new_zeros(*weight.shape[:-2], count * (columns.stop - columns.start))
