@@ -3,10 +3,12 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import jaxtyping
 from jaxtyping import install_import_hook
 
 # Before the package is imported: annotations of internal modules are checked at every call. Public
@@ -44,6 +46,15 @@ def _uninitialised_is_nan(monkeypatch: pytest.MonkeyPatch) -> None:
         return tensor.fill_(float("nan")) if tensor.is_floating_point() else tensor
 
     monkeypatch.setattr(Workspace, "take", filled)
+
+
+@pytest.fixture
+def unchecked_shapes() -> Iterator[None]:
+    """For code that is compiled: the checks cannot be, and they know no symbolic sizes."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    torch.compiler.reset()
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

@@ -145,6 +145,7 @@ def test_shell_blocks(document: Path, clone: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("document", having("python"))
 def test_python_blocks(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gridlstm.cells import Cell, Output, make_cell
+from gridlstm.description import describe
 from gridlstm.dim import Dim
 from gridlstm.state import State
 
@@ -121,6 +122,7 @@ class Block:
         memory_size: the length of all memories together.
         gate_sizes: for each phase, the number of preactivations.
         vector_sizes: for each phase, the length of all its learned vectors together.
+        description: what it was made from, see :mod:`gridlstm.description`.
     """
 
     transforms: tuple[Transform, ...]
@@ -129,6 +131,7 @@ class Block:
     memory_size: int
     gate_sizes: tuple[int, ...]
     vector_sizes: tuple[int, ...]
+    description: str
 
     @property
     def has_zoneout(self) -> bool:
@@ -186,7 +189,8 @@ def make_block(
         gate_sizes[phase] += rows
         vector_sizes[phase] += vectors
     sizes = tuple(gate_sizes), tuple(vector_sizes)
-    return Block(tuple(transforms), phases, hidden, memory, *sizes)
+    description = describe(dims, output, list(layer_norm), dict(zoneout))
+    return Block(tuple(transforms), phases, hidden, memory, *sizes, description)
 
 
 def apply_block(

@@ -1,7 +1,7 @@
 """The description of one dimension of a grid."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from torch import nn
 
@@ -31,6 +31,9 @@ class Dim:
             weights *among* dimensions, unlike ``tied``.
         hidden_size: the length of this dimension's vectors. Default: the grid's.
 
+    Attributes:
+        has_memory: whether a memory vector travels along this dimension with the hidden vector.
+
     Raises:
         TypeError: if an argument is of the wrong type.
         ValueError: if a name is not an identifier or is reserved, a transform is unknown, a size is
@@ -56,6 +59,7 @@ class Dim:
     reverse: bool = False
     shares_weights_with: str | None = None
     hidden_size: int | None = None
+    has_memory: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -96,18 +100,14 @@ class Dim:
                 f'dimension "{self.name}": size: expected a number because the dimension is untied '
                 f"(one set of weights per position), got None"
             )
-
-    @property
-    def has_memory(self) -> bool:
-        """Whether a memory vector travels along this dimension with the hidden vector."""
-        return make_cell(self.transform).has_memory
+        object.__setattr__(self, "has_memory", make_cell(self.transform).has_memory)
 
     def __repr__(self) -> str:
         arguments = [repr(self.name)]
-        for field, default in _DEFAULTS.items():
-            value = getattr(self, field)
+        for name, default in _DEFAULTS.items():
+            value = getattr(self, name)
             if value != default:
-                arguments.append(f"{field}={_shown(value)}")
+                arguments.append(f"{name}={_shown(value)}")
         return f"Dim({', '.join(arguments)})"
 
 
@@ -125,7 +125,11 @@ def impure_error(name: str, transform: object, reason: str) -> ValueError:
     )
 
 
-_DEFAULTS = {name: field.default for name, field in Dim.__dataclass_fields__.items() if name != "name"}
+_DEFAULTS = {
+    name: argument.default
+    for name, argument in Dim.__dataclass_fields__.items()
+    if argument.init and name != "name"
+}
 
 
 def check_dims(dims: Sequence[Dim | str], hidden_size: int | None) -> tuple[Dim, ...]:

@@ -15,11 +15,21 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Plan", "Step", "face_number", "make_plan", "position_number", "set_number", "travel"]
+__all__ = [
+    "GridShape",
+    "Plan",
+    "Step",
+    "face_number",
+    "make_plan",
+    "position_number",
+    "set_number",
+    "travel",
+]
 
 Ints = NDArray[np.int64]
 
@@ -56,6 +66,18 @@ def _number(position: Sequence[int], sizes: Sequence[int], counted: Sequence[boo
         if counts:
             number = number * size + index
     return number
+
+
+class GridShape(NamedTuple):
+    """What determines a plan. Sizes may be symbolic while a graph is recorded."""
+
+    sizes: tuple[int, ...]
+    reverse: tuple[bool, ...]
+    untied: tuple[bool, ...]
+
+    def plan(self) -> "Plan":
+        """The plan for these sizes, as numbers."""
+        return make_plan(tuple(int(size) for size in self.sizes), self.reverse, self.untied)
 
 
 @dataclass(frozen=True)

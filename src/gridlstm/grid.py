@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from inspect import signature
+from math import prod
 from typing import Literal, NoReturn, get_args, overload
 
 import torch
@@ -14,7 +15,7 @@ from gridlstm.checks import check_choice, check_dropout, check_forget_bias
 from gridlstm.dim import Dim, check_dims
 from gridlstm.engines import ENGINES, Engine, explain
 from gridlstm.engines.recording import uncompiled
-from gridlstm.geometry import make_plan
+from gridlstm.geometry import GridShape
 from gridlstm.grid_options import Init
 from gridlstm.parameters import GridParameters
 from gridlstm.regularisation import (
@@ -71,8 +72,8 @@ class GridLSTM(Shareable, GridParameters):
             one, in training mode (Krueger et al., 2016). In evaluation mode it passes on the
             expectation. A pair gives the probabilities for hidden and memory vectors; a mapping from
             names gives those of some dimensions: ``{"time": (0.05, 0.5)}``.
-        engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and supports second
-            derivatives, ``torch.func`` and ``torch.vmap``. Both give the same results.
+        engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and supports second and
+            forward-mode derivatives. Both give the same results.
         recompute: keep only the vectors between blocks for the backward pass, which recomputes the
             gates. Takes less memory and more time. No effect with the reference engine.
         device: the device of the parameters.
@@ -238,27 +239,27 @@ class GridLSTM(Shareable, GridParameters):
         check_choice("engine", self.engine, get_args(Engine))
         like = self.weights_of(self.dims[0].name)[0]
         extent = check_sides(self.dims, sides, like)
-        plan = make_plan(
+        shape = GridShape(
             extent.sizes,
             tuple(dim.reverse for dim in self.dims),
             tuple(not dim.tied for dim in self.dims),
         )
         outgoing, blocks = ENGINES[self.engine](
             self.block,
-            plan,
+            shape,
             self.phase_weights(),
             make_incoming(self.dims, extent, sides, like),
             mask=make_mask(self.dims, extent, lengths, mask, like.device),
             dropout=draw_dropout(
                 self.block,
-                plan,
+                shape,
                 extent.batch,
                 self.dropout if self.training else 0.0,
                 like,
                 tied=self.dropout_tied,
                 between=self.dropout_between,
             ),
-            zoneout=draw_zoneout(self.block, plan.blocks, extent.batch, like.device)
+            zoneout=draw_zoneout(self.block, prod(extent.sizes), extent.batch, like.device)
             if self.training
             else None,
             trace=trace,

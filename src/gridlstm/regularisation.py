@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gridlstm.block import Block, Dropout, Kept, Zoneout
 from gridlstm.dim import Dim
-from gridlstm.geometry import Plan
+from gridlstm.geometry import GridShape
 from gridlstm.ranges import check_number
 
 __all__ = [
@@ -114,7 +114,7 @@ def expand_zoneout(
 
 def draw_dropout(
     block: Block,
-    plan: Plan,
+    shape: GridShape,
     batch: int,
     probability: float,
     like: Tensor,
@@ -126,7 +126,7 @@ def draw_dropout(
 
     Args:
         block: what each block computes.
-        plan: the sizes and directions of the grid.
+        shape: the sizes and directions of the grid.
         batch: the number of samples.
         probability: of dropping a value.
         like: a tensor with the dtype and device of the states.
@@ -137,31 +137,31 @@ def draw_dropout(
     if probability == 0:
         return None
     phases, names = len(block.phases), [transform.name for transform in block.transforms]
-    sizes = [1 if name in tied else size for name, size in zip(names, plan.sizes, strict=True)]
-    shape = (phases, *sizes, batch, block.hidden_size)
-    kept = torch.empty(shape, dtype=torch.bool, device=like.device).bernoulli_(1 - probability)
-    kept = kept.expand(phases, *plan.sizes, *shape[-2:]).reshape(phases, plan.blocks, *shape[-2:])
-    scale = like.new_full((phases, plan.blocks, block.hidden_size), 1 / (1 - probability))
+    sizes = [1 if name in tied else size for name, size in zip(names, shape.sizes, strict=True)]
+    blocks, drawn = prod(shape.sizes), (phases, *sizes, batch, block.hidden_size)
+    kept = torch.empty(drawn, dtype=torch.bool, device=like.device).bernoulli_(1 - probability)
+    kept = kept.expand(phases, *shape.sizes, *drawn[-2:]).reshape(phases, blocks, *drawn[-2:])
+    scale = like.new_full((phases, blocks, block.hidden_size), 1 / (1 - probability))
     if between is not None:
-        unaffected = ~_is_between(block, plan, between, like.device)
+        unaffected = ~_is_between(block, shape, between, like.device)
         kept = kept | unaffected.unsqueeze(-2)
         scale = scale.masked_fill(unaffected, 1)
     return Dropout(kept, scale)
 
 
-def _is_between(block: Block, plan: Plan, names: Collection[str], device: torch.device) -> Tensor:
+def _is_between(block: Block, shape: GridShape, names: Collection[str], device: torch.device) -> Tensor:
     """Which hidden values a block along one of these dimensions hands to the next, to be read there.
 
     ``[phases, blocks, H]``. A second phase also reads new vectors of its own block, which are not.
     """
     chosen = torch.zeros(
-        len(block.phases), *plan.sizes, block.hidden_size, dtype=torch.bool, device=device
+        len(block.phases), *shape.sizes, block.hidden_size, dtype=torch.bool, device=device
     )
     for i, transform in enumerate(block.transforms):
         if transform.name in names:
             received = chosen[: transform.phase + 1, ..., transform.hidden].movedim(i + 1, 0)
-            received[: -1 if plan.reverse[i] else None][0 if plan.reverse[i] else 1 :] = True
-    return chosen.view(len(block.phases), prod(plan.sizes), -1)
+            received[: -1 if shape.reverse[i] else None][0 if shape.reverse[i] else 1 :] = True
+    return chosen.view(len(block.phases), prod(shape.sizes), -1)
 
 
 def draw_zoneout(block: Block, blocks: int, batch: int, device: torch.device) -> Kept | None:
@@ -180,4 +180,4 @@ def draw_zoneout(block: Block, blocks: int, batch: int, device: torch.device) ->
         return torch.cat(parts, -1)
 
     kept = Kept(draw("hidden"), draw("memory"))
-    return None if kept == (None, None) else kept
+    return None if kept.hidden is None and kept.memory is None else kept

@@ -78,7 +78,7 @@ def check_sides(dims: Sequence[Dim], sides: Mapping[str, State], like: Tensor) -
             )
         if size == 0:
             raise ValueError(f'dimension "{name}": expected a size of at least 1, got 0')
-        known.append(int(size))  # While a graph is recorded, sizes may be symbolic.
+        known.append(size)
     return Extent(sizes["batch"] or 0, tuple(known))
 
 
@@ -93,7 +93,7 @@ def _check_vectors(
     expected = [sizes[axis] for axis in axes]
     shape = list(vectors.shape)
     if len(shape) != len(expected) or any(
-        size not in (None, got) for size, got in zip(expected, shape, strict=True)
+        size is not None and size != got for size, got in zip(expected, shape, strict=True)
     ):
         shown = [axis if size is None else str(size) for axis, size in zip(axes, expected, strict=True)]
         raise ValueError(
@@ -158,9 +158,10 @@ def make_incoming(
 ) -> list[State]:
     """For each dimension, its incoming side as the engines use it; missing vectors are zero."""
     incoming = []
-    for dim, size in zip(dims, extent.sizes, strict=True):
+    for i, dim in enumerate(dims):
         hidden, memory = sides.get(dim.name, (None, None))
-        shape = (prod(extent.sizes) // size, extent.batch, dim.hidden_size or 0)
+        faces = prod([size for j, size in enumerate(extent.sizes) if j != i])
+        shape = (faces, extent.batch, dim.hidden_size or 0)
         zero = like.new_zeros(1).expand(shape)
         new_hidden = zero if hidden is None else _to_faces(hidden).to(like.dtype)
         new_memory = zero if memory is None else _to_faces(memory).to(like.dtype)

@@ -1,18 +1,22 @@
 """Where the vectors of a step come from and go to, as indices for tensors."""
 
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gridlstm.engines.recording import is_recorded
 from gridlstm.geometry import Plan
 from gridlstm.state import State
 
-__all__ = ["Move", "Moves", "copy", "make_moves"]
+__all__ = ["Move", "Moves", "copy", "make_by_set", "make_moves", "make_order", "make_sets"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Places = slice | Tensor
 Numbered = tuple[slice | int, slice | int]
 """A move before its indices are tensors: indices are given by their number in a list."""
@@ -42,12 +46,46 @@ class Moves(NamedTuple):
     leave: tuple[Move | None, ...]
 
 
-def make_moves(plan: Plan, device: torch.device) -> list[Moves]:
-    """The moves of every step of a plan, with indices on ``device``.
+def kept_on_device(make: Callable[P, R]) -> Callable[P, R]:
+    """Keeps indices for later calls, which copy nothing to a device: a CUDA graph can capture them.
 
-    The tensors are created for each call: one created under a fake tensor mode, or while a graph was
-    being recorded, must not be used by a later call.
+    An index created under a fake tensor mode, or while a graph was being recorded, must not be used by
+    a later call; it is not kept.
     """
+    kept = lru_cache(maxsize=256)(make)
+
+    @wraps(make)
+    def get(*args: P.args, **kwargs: P.kwargs) -> R:
+        if is_recorded():
+            return make(*args, **kwargs)
+        with torch.inference_mode(False):  # A later call may need gradients.
+            return kept(*args, **kwargs)  # type: ignore[arg-type]
+
+    return get
+
+
+@kept_on_device
+def make_order(plan: Plan, device: torch.device) -> tuple[Tensor, Tensor]:
+    """For each block the number of its position, and for each position the number of its block."""
+    order = torch.from_numpy(plan.position).to(device)
+    return order, torch.from_numpy(np.argsort(plan.position)).to(device)
+
+
+@kept_on_device
+def make_sets(plan: Plan, device: torch.device) -> Tensor:
+    """The weight set of each block."""
+    return torch.from_numpy(plan.weight_set).to(device)
+
+
+@kept_on_device
+def make_by_set(plan: Plan, device: torch.device, steps: range) -> list[Tensor]:
+    """For each weight set, the blocks of these steps that use it; see :meth:`Plan.by_set`."""
+    return [torch.from_numpy(blocks).to(device) for blocks in plan.by_set(steps)]
+
+
+@kept_on_device
+def make_moves(plan: Plan, device: torch.device) -> list[Moves]:
+    """The moves of every step of a plan, with indices on ``device``."""
     steps, numbers, lengths = _number_moves(plan)
     # torch.export.save fails on constants without elements.
     indices = torch.from_numpy(numbers).to(device).split(lengths) if lengths else ()

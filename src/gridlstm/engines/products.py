@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gridlstm.block import PhaseWeights
 from gridlstm.engines.buffers import Buffers
+from gridlstm.engines.moves import make_by_set
 from gridlstm.engines.recording import is_recorded
 from gridlstm.engines.workspace import pitch
 from gridlstm.geometry import Step
@@ -50,6 +49,12 @@ class GradWeights:
 
     def __init__(self, weights: Sequence[PhaseWeights], buffers: Buffers) -> None:
         self._buffers = buffers
+        gates = buffers.gates[0]
+        # Before the loop over the steps, which must not wait for copies to a device.
+        self._by_set = {
+            part: make_by_set(gates.plan, gates.data.device, part) if gates.plan.sets > 1 else []
+            for part in {gates.part(s) for s in range(len(gates.plan.steps))}
+        }
         self._sums = [
             PhaseWeights(_zeros(w.weight), None if w.bias is None else torch.zeros_like(w.bias))
             for w in weights
@@ -62,7 +67,7 @@ class GradWeights:
             for sums, gates, inputs in zip(
                 self._sums, self._buffers.gates, self._buffers.inputs, strict=True
             ):
-                _add(sums, gates.of(steps), inputs.of(steps), gates.plan.by_set(steps))
+                _add(sums, gates.of(steps), inputs.of(steps), self._by_set[steps])
 
     def finish(self) -> list[PhaseWeights]:
         """The gradients, one per phase."""
@@ -74,18 +79,16 @@ def _zeros(weight: Tensor) -> Tensor:
     return weight.new_zeros(*shape, pitch(columns))[..., :columns]
 
 
-def _add(sums: PhaseWeights, grad: Tensor, x: Tensor, by_set: Sequence[NDArray[np.int64]]) -> None:
+def _add(sums: PhaseWeights, grad: Tensor, x: Tensor, by_set: Sequence[Tensor]) -> None:
     """Adds the contribution of some blocks.
 
     ``grad`` holds the gradients of their preactivations, ``[blocks, batch, gates]``, and ``x`` the
-    inputs of the product, ``[blocks, batch, H]``.
+    inputs of the product, ``[blocks, batch, H]``. ``by_set`` has the blocks of each weight set if there
+    are several.
     """
-    for number, numbers in enumerate(by_set):
-        rows, columns = grad, x
-        if len(by_set) > 1:  # Gather the blocks of each set.
-            blocks = torch.from_numpy(numbers).to(grad.device)
-            rows, columns = grad[blocks], x[blocks]
-        rows, columns = rows.flatten(0, 1), columns.flatten(0, 1)
+    every: Sequence[Tensor | slice] = by_set or [slice(None)]
+    for number, blocks in enumerate(every):
+        rows, columns = grad[blocks].flatten(0, 1), x[blocks].flatten(0, 1)
         target = sums.weight[number]
         torch.addmm(target, rows.mT, columns, out=target)
         if sums.bias is not None:

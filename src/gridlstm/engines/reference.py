@@ -5,6 +5,7 @@ with second derivatives.
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Literal
 
 import torch
@@ -12,7 +13,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from gridlstm.block import Block, Dropout, Kept, PhaseWeights, apply_block
-from gridlstm.geometry import Plan, face_number, position_number, set_number, travel
+from gridlstm.geometry import GridShape, face_number, position_number, set_number, travel
 from gridlstm.state import State, where_real
 
 __all__ = ["run"]
@@ -20,7 +21,7 @@ __all__ = ["run"]
 
 def run(
     block: Block,
-    plan: Plan,
+    shape: GridShape,
     weights: Sequence[PhaseWeights],
     incoming: Sequence[State],
     *,
@@ -34,7 +35,7 @@ def run(
 
     Args:
         block: what each block computes.
-        plan: the sizes and directions of the grid.
+        shape: the sizes and directions of the grid.
         weights: one per phase.
         incoming: for each dimension, the vectors on its faces, ``[faces, batch, d]``.
         mask: which blocks are real, in lexicographic order of their positions; the others hand
@@ -48,16 +49,17 @@ def run(
         For each dimension the vectors that leave through its faces, ``[faces, batch, d]``. Then, for
         each dimension, those of all blocks, ``[blocks, batch, d]``, or ``None`` without ``trace``.
     """
+    sizes = tuple(int(size) for size in shape.sizes)
     # travelling[i][face]: the vectors now on that face of dimension i. Each block replaces its own.
     travelling = [_unbind(side) for side in incoming]
     dtype = incoming[0].hidden.dtype
-    blocks: list[list[State]] = [[] for _ in range(plan.blocks)]
-    for position in travel(plan.sizes, plan.reverse):
-        number = position_number(position, plan.sizes)
-        faces = [face_number(position, plan.sizes, i) for i in range(len(plan.sizes))]
+    blocks: list[list[State]] = [[] for _ in range(prod(sizes))]
+    for position in travel(sizes, shape.reverse):
+        number = position_number(position, sizes)
+        faces = [face_number(position, sizes, i) for i in range(len(sizes))]
         arriving = [side[face] for side, face in zip(travelling, faces, strict=True)]
         real = None if mask is None else mask[number].unsqueeze(-1)
-        weight_set = set_number(position, plan.sizes, plan.untied)
+        weight_set = set_number(position, sizes, shape.untied)
         leaving = apply_block(
             block,
             [_at(phase, weight_set) for phase in weights],

@@ -10,7 +10,7 @@ from gridlstm.block import Block, Kept, Transform, keep
 from gridlstm.cells import Vectors
 from gridlstm.engines.backend import Backend, Boundary
 from gridlstm.engines.buffers import Buffers, Call, Gradients
-from gridlstm.engines.moves import Move, copy, make_moves
+from gridlstm.engines.moves import Move, copy, make_moves, make_sets
 from gridlstm.state import State, where_real
 
 __all__ = ["TorchBackend"]
@@ -28,7 +28,9 @@ class TorchBackend(Backend):
         self.buffers = buffers
         self.gradients = gradients
         self.boundary = boundary
-        self.moves = make_moves(call.plan, buffers.hidden.data.device)
+        device = buffers.hidden.data.device
+        self.moves = make_moves(call.plan, device)
+        self.sets = make_sets(call.plan, device)
 
     @staticmethod
     def not_supported_reasons(block: Block, like: Tensor, product: torch.dtype) -> list[str]:
@@ -180,8 +182,7 @@ class TorchBackend(Backend):
 
     def _sets(self, s: int) -> Tensor:
         """The weight set of each block of a step."""
-        sets = self.call.plan.weight_set[self._blocks(s)]
-        return torch.from_numpy(sets).to(self.buffers.hidden.data.device)
+        return self.sets[self._blocks(s)]
 
     def _add_bias(self, s: int, p: int, transform: Transform, rows: Tensor) -> None:
         bias = self.call.biases[p]

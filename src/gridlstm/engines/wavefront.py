@@ -21,18 +21,28 @@ from gridlstm.checks import autocast_dtype
 from gridlstm.engines.backend import Backend, Boundary
 from gridlstm.engines.buffers import Buffers, Call, make_buffers, make_gradients
 from gridlstm.engines.dispatch import choose_backend
+from gridlstm.engines.moves import make_order
 from gridlstm.engines.products import GradWeights, multiply, pack
-from gridlstm.engines.recording import check_recording, check_transforms, is_recorded
+from gridlstm.engines.recording import check_batched
 from gridlstm.engines.workspace import Workspace
-from gridlstm.geometry import Plan
+from gridlstm.geometry import GridShape, Plan
 from gridlstm.state import State
 
-__all__ = ["run"]
+__all__ = [
+    "SECOND_DERIVATIVES",
+    "backward_pass",
+    "flatten",
+    "forward_pass",
+    "grouped",
+    "make_call",
+    "new_state",
+    "run",
+]
 
 
 def run(
     block: Block,
-    plan: Plan,
+    shape: GridShape,
     weights: Sequence[PhaseWeights],
     incoming: Sequence[State],
     *,
@@ -51,11 +61,51 @@ def run(
     Raises:
         RuntimeError: inside a PyTorch transform that only the reference engine supports.
     """
-    check_transforms()
     like = incoming[0].hidden
-    order = torch.from_numpy(plan.position).to(like.device)
     low = autocast_dtype(like)
-    call = Call(
+    with torch.autocast(like.device.type, enabled=False) if low else nullcontext():
+        weights = [w._replace(weight=w.weight.to(low or like.dtype)) for w in weights]
+        call = make_call(block, shape.plan(), weights, like, mask, dropout, zoneout)
+        tensors = flatten([*weights, *incoming])
+        if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
+            raise RuntimeError(
+                'engine="wavefront" does not support forward-mode derivatives: use engine="reference"'
+            )
+        if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
+            flat = _Wavefront.apply(call, trace, recompute, *tensors)  # type: ignore[no-untyped-call]
+            states = grouped(State, flat)
+        else:
+            workspace = Workspace()
+            buffers = make_buffers(call, like, workspace, states="two_steps", gates="one_step")
+            states = forward_pass(call, weights, incoming, buffers, trace)
+    if not trace:
+        return states, None
+    _, back = make_order(call.plan, like.device)
+    return states[: len(incoming)], [s.map(lambda t: t[back]) for s in states[len(incoming) :]]
+
+
+def make_call(
+    block: Block,
+    plan: Plan,
+    weights: Sequence[PhaseWeights],
+    like: Tensor,
+    mask: Bool[Tensor, "blocks batch"] | None,
+    dropout: Dropout | None,
+    zoneout: Kept | None,
+) -> Call:
+    """A call, with everything in the order of the plan.
+
+    Args:
+        block: what each block computes.
+        plan: which blocks run when.
+        weights: one per phase, in the dtype of products.
+        like: an incoming side.
+        mask: as in :func:`run`, with blocks in lexicographic order.
+        dropout: the same.
+        zoneout: the same.
+    """
+    order, _ = make_order(plan, like.device)
+    return Call(
         block,
         plan,
         batch=like.shape[1],
@@ -64,30 +114,14 @@ def run(
         mask=None if mask is None else mask[order],
         dropout=None if dropout is None else Dropout(*(t[:, order] for t in dropout)),
         zoneout=None if zoneout is None else Kept(*(t if t is None else t[order] for t in zoneout)),
-        product=low or like.dtype,
+        product=weights[0].weight.dtype,
     )
-    with torch.autocast(like.device.type, enabled=False) if low else nullcontext():
-        weights = [w._replace(weight=w.weight.to(call.product)) for w in weights]
-        tensors = _flatten([*weights, *incoming])
-        if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
-            raise RuntimeError(
-                'engine="wavefront" does not support forward-mode derivatives: use engine="reference"'
-            )
-        if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
-            check_recording()
-            flat = _Wavefront.apply(call, trace, recompute, *tensors)  # type: ignore[no-untyped-call]
-            states = _grouped(State, flat)
-        else:
-            workspace = Workspace()
-            buffers = make_buffers(call, like, workspace, states="two_steps", gates="one_step")
-            if is_recorded():  # The recorded graph must not have gradients either.
-                weights = _grouped(PhaseWeights, _detached(_flatten(weights)))
-                incoming = _grouped(State, _detached(_flatten(incoming)))
-            states = _forward(call, weights, incoming, buffers, trace)
-    if not trace:
-        return states, None
-    back = torch.argsort(order)
-    return states[: len(incoming)], [s.map(lambda t: t[back]) for s in states[len(incoming) :]]
+
+
+SECOND_DERIVATIVES = (
+    'engine="wavefront" does not support second derivatives: build the grid with engine="reference"'
+)
+"""The message for an attempt to differentiate a backward pass."""
 
 
 class _Wavefront(torch.autograd.Function):
@@ -96,7 +130,7 @@ class _Wavefront(torch.autograd.Function):
         ctx: Any, call: Call, trace: bool, recompute: bool, *tensors: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         split = _weight_count(call)
-        weights, incoming = _grouped(PhaseWeights, tensors[:split]), _grouped(State, tensors[split:])
+        weights, incoming = grouped(PhaseWeights, tensors[:split]), grouped(State, tensors[split:])
         ctx.set_materialize_grads(False)
         # The sides too: a second derivative would depend on them, and they must not change in place.
         ctx.save_for_backward(*tensors)
@@ -109,24 +143,24 @@ class _Wavefront(torch.autograd.Function):
             gates="part" if recompute else "all_steps",
         )
         ctx.gates_lost = recompute
-        return tuple(_flatten(_forward(call, weights, incoming, ctx.buffers, trace)))
+        return tuple(flatten(forward_pass(call, weights, incoming, ctx.buffers, trace)))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        check_transforms(grads)
+        check_batched(grads)
         with ctx.lock:  # Threads may share a retained graph, and with it these buffers.
             saved = ctx.saved_tensors
-            weights = _grouped(PhaseWeights, saved[: _weight_count(ctx.call)])
+            weights = grouped(PhaseWeights, saved[: _weight_count(ctx.call)])
             # This overwrites the gates, even if it fails. A second backward pass recomputes them.
             gates_lost, ctx.gates_lost = ctx.gates_lost, True
             with torch.no_grad():
-                gradients = _backward(
-                    ctx.call, weights, ctx.buffers, _grouped(State, grads), recompute=gates_lost
+                gradients = backward_pass(
+                    ctx.call, weights, ctx.buffers, grouped(State, grads), recompute=gates_lost
                 )
             if not _graph_is_kept():
                 # Freed like saved tensors: the next call can use them, even if the graph lives on.
                 del ctx.buffers, ctx.workspace
-        flat = _flatten(gradients)
+        flat = flatten(gradients)
         if torch.is_grad_enabled():  # With create_graph=True.
             once = _OnlyOnce.apply(len(flat), *flat, *saved, *grads)  # type: ignore[no-untyped-call]
             flat = list(once)
@@ -142,10 +176,7 @@ class _OnlyOnce(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
-        raise RuntimeError(
-            'engine="wavefront" does not support second derivatives: build the grid with '
-            'engine="reference"'
-        )
+        raise RuntimeError(SECOND_DERIVATIVES)
 
 
 def _graph_is_kept() -> bool:
@@ -154,7 +185,7 @@ def _graph_is_kept() -> bool:
     return True if ask is None else bool(ask())
 
 
-def _forward(
+def forward_pass(
     call: Call,
     weights: Sequence[PhaseWeights],
     incoming: Sequence[State],
@@ -162,8 +193,8 @@ def _forward(
     trace: bool,
 ) -> list[State]:
     """The outgoing sides, ``[faces, batch, d]``; with ``trace``, followed by those of all blocks."""
-    outgoing = [_new_state(side, len(side.hidden)) for side in incoming]
-    blocks = [_new_state(side, call.plan.blocks) for side in incoming] if trace else []
+    outgoing = [new_state(side, side.hidden.shape[0]) for side in incoming]
+    blocks = [new_state(side, call.plan.blocks) for side in incoming] if trace else []
     choice = choose_backend(call.block, buffers.hidden.data, call.product)
     backend = choice(call, buffers, None, Boundary(incoming, outgoing, blocks))
     packed = [pack(w.weight, call.plan.blocks * call.batch) for w in weights]
@@ -190,7 +221,7 @@ def _run_phases(
         backend.forward(s, p, discard=discard)
 
 
-def _backward(
+def backward_pass(
     call: Call,
     weights: Sequence[PhaseWeights],
     buffers: Buffers,
@@ -198,10 +229,10 @@ def _backward(
     *,
     recompute: bool,
 ) -> list[PhaseWeights | State]:
-    """The backward of ``_forward``: the gradients of the weights and of the incoming sides.
+    """The backward of ``forward_pass``: the gradients of the weights and of the incoming sides.
 
     Args:
-        grads: the gradients of what ``_forward`` returned.
+        grads: the gradients of what ``forward_pass`` returned.
         recompute: whether to recompute the gates, because the buffers do not have them.
     """
     like, count = buffers.hidden.data, len(call.block.transforms)
@@ -229,18 +260,21 @@ def _backward(
     return [*(phase._replace(vectors=vectors) for phase, vectors in sums), *incoming]
 
 
-def _new_state(like: State, rows: int) -> State:
+def new_state(like: State, rows: int) -> State:
+    """Uninitialised vectors of the shape of ``like``, except for the number of rows."""
     return like.map(lambda t: t.new_empty(rows, *t.shape[1:]))
 
 
 Group = TypeVar("Group", State, PhaseWeights)
 
 
-def _flatten(groups: Sequence[State | PhaseWeights]) -> list[Tensor | None]:
+def flatten(groups: Sequence[State | PhaseWeights]) -> list[Tensor | None]:
+    """All fields of weights or states."""
     return [tensor for group in groups for tensor in group]
 
 
-def _grouped(kind: type[Group], tensors: Sequence[Any]) -> list[Group]:
+def grouped(kind: type[Group], tensors: Sequence[Any]) -> list[Group]:
+    """The inverse of :func:`flatten`."""
     size = len(kind._fields)
     return [kind(*tensors[i : i + size]) for i in range(0, len(tensors), size)]
 

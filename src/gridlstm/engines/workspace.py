@@ -47,9 +47,13 @@ class Workspace:
     No tensor that is returned to the user aliases a buffer from here. Devices other than the CPU have
     caching allocators, so there the buffers are plain allocations. The same holds for tensor
     subclasses, such as fake tensors, and while operations are recorded.
+
+    Args:
+        reuse: ``False`` for buffers that outlive the workspace.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, reuse: bool = True) -> None:
+        self._reuse = reuse
         self._taken: list[Tensor] = []
 
     def take(self, shape: Sequence[int], like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
@@ -62,7 +66,8 @@ class Workspace:
         """
         dtype = dtype or like.dtype
         columns, shape = shape[-1], (*shape[:-1], pitch(shape[-1]))
-        if like.device.type != "cpu" or type(like) not in (Tensor, nn.Parameter) or is_recorded():
+        real = like.device.type == "cpu" and type(like) in (Tensor, nn.Parameter)
+        if not (self._reuse and real) or is_recorded():
             return torch.empty(shape, dtype=dtype, device=like.device)[..., :columns]
         length = prod(shape)
         flat = _reuse(length, dtype)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gridlstm.checks import check_lengths, check_positive
+from gridlstm.checks import check_in_graph, check_lengths, check_positive
 
 __all__ = ["Ensemble", "Progress", "Translator", "select_sentences"]
 
@@ -206,7 +206,9 @@ def _check_words(name: str, words: Tensor, size: int) -> None:
         raise TypeError(f"{name}: expected a tensor of integers, got {kind}")
     if words.dim() != 2 or not words.numel():
         raise ValueError(f"{name}: expected [batch, {name}], each at least 1, got {list(words.shape)}")
-    if not words.is_meta:
+    if torch.compiler.is_compiling():
+        check_in_graph(words, 0, size - 1, f"{name}: expected words from 0 to {size - 1}")
+    elif not words.is_meta:
         least, most = words.aminmax()
         if least < 0 or most >= size:
             wrong = int(least if least < 0 else most)
