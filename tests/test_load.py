@@ -107,6 +107,13 @@ def test_digits_that_come_with_the_package(gridlstm) -> None:
     assert abs(float(probabilities.max()) - answer["probability"]) < 1e-5
 
 
+def test_symbols_that_come_with_the_package() -> None:
+    reader = load("memorization")
+    symbols = torch.tensor([[0, 18, 5, 13, 5, 13, 2, 5, 18, *[0] * 9]])
+    with torch.no_grad():
+        assert torch.equal(reader(symbols).argmax(-1)[:, 9:17], symbols[:, 1:9])
+
+
 def test_a_run_goes_before_a_network_of_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,7 +129,7 @@ def test_runs_that_cannot_be_loaded(tmp_path: Path) -> None:
     missing, empty, run = tmp_path / "missing", tmp_path / "empty", tmp_path / "run"
     with pytest.raises(RunError) as error:
         load(missing)
-    names = "characters, images, translation"
+    names = "characters, images, memorization, translation"
     assert str(error.value) == f"{missing}: expected a run directory or one of {names}; got neither"
     empty.mkdir()
     with pytest.raises(RunError, match="not a run directory"):
@@ -161,6 +168,5 @@ def test_the_zoo_says_how_its_networks_were_trained() -> None:
     page = (Path(__file__).parent.parent / "docs" / "zoo.md").read_text()
     commands = re.findall(r"^gridlstm (train .*)$", page, re.MULTILINE)
     trained = {words[1]: parse(words).options.experiment for words in map(shlex.split, commands)}
-    assert trained == {
-        name: record_and_options(find_run(name))[1] for name in ("characters", "translation", "images")
-    }
+    names = ("characters", "translation", "images", "memorization")
+    assert trained == {name: record_and_options(find_run(name))[1] for name in names}

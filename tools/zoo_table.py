@@ -17,6 +17,7 @@ FIGURES = {
     "translation": "perplexity {perplexity:.2f}, BLEU {bleu 1:.1f} (one reference) and {bleu all:.1f} "
     "(all), {sentences:,} test sentences",
     "images": "{error:.2%} error, {samples:,} test images",
+    "memorization": "{accuracy:.2%} of symbols and {whole:.1%} of sequences right, {samples:,} test sequences",
 }
 """What ``evaluation.json`` says, by experiment."""
 
@@ -67,7 +68,7 @@ def zoo() -> str:
     titles = ["", "network", "parameters", "file", "trained for", "data", "test result"]
     rows, licences = [], []
     for name, run in shipped().items():
-        _, options = record_and_options(run)
+        experiment, options = record_and_options(run)
         summary, evaluation = run.summary(), run.read_result("evaluation.json")
         assert summary is not None, name
         assert evaluation is not None, name
@@ -76,13 +77,14 @@ def zoo() -> str:
                 f'`gridlstm.load("{name}")`',
                 f"{options.network}, {options.layers} x {options.hidden}",
                 f"{summary['parameters'] / 1e6:.2f} M",
-                f"{run.model.stat().st_size / 1e6:.1f} MB, {stored_dtype(run)}",
+                f"{run.model.stat().st_size / 1e6:.2g} MB, {stored_dtype(run)}",
                 f"{summary['samples'] / 1000:.0f} K samples, {summary['seconds'] / 60:.0f} minutes",
-                options.size,
+                f"{options.size} {experiment.unit}".strip(),
                 FIGURES[name].format(**evaluation),
             ]
         )
-        licences.append(f"- `{name}` ({options.size}): {licence(options.size)}")
+        if isinstance(options.size, str):  # Others generate their data.
+            licences.append(f"- `{name}` ({options.size}): {licence(options.size)}")
     return "\n\n".join([Table(titles, rows).markdown(), "Licence of the data:", "\n".join(licences)])
 
 
