@@ -17,7 +17,8 @@ FIGURES = {
     "translation": "perplexity {perplexity:.2f}, BLEU {bleu 1:.1f} (one reference) and {bleu all:.1f} "
     "(all), {sentences:,} test sentences",
     "images": "{error:.2%} error, {samples:,} test images",
-    "memorization": "{accuracy:.2%} of symbols and {whole:.1%} of sequences right, {samples:,} test sequences",
+    "memorization": "{accuracy:.2%} of symbols and {whole:.1%} of sequences right, "
+    "{samples:,} test sequences",
 }
 """What ``evaluation.json`` says, by experiment."""
 

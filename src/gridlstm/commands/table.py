@@ -8,6 +8,7 @@ from gridlstm.commands.options import CollectOptions, Eval, ExportOptions, ListO
 from gridlstm.commands.reproduce_options import ReproduceOptions
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.figures.options import CurveOptions
+from gridlstm.pages.demo.options import DemoOptions
 from gridlstm.sweeps.options import Sweep
 
 __all__ = ["COMMANDS"]
@@ -24,6 +25,7 @@ COMMANDS: Mapping[str, Command | Mapping[str, Command]] = {
     "eval": Command(Eval, "gridlstm.commands.evaluate:run"),
     **{name: command for record in EXPERIMENTS.values() for name, command in record.commands.items()},
     "export": Command(ExportOptions, "gridlstm.commands.export_network:run"),
+    "demo": Command(DemoOptions, "gridlstm.pages.demo.command:write_demo"),
     "plot": _FIGURES,
     "list": Command(ListOptions, "gridlstm.commands.overview:list_all"),
     "collect": Command(CollectOptions, "gridlstm.commands.overview:collect"),
