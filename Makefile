@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test test-extras test-browser lint check readme clean
+.PHONY: run test test-extras test-browser screenshots lint check readme clean
 
 run: $(INSTALLED)  ## train a tied 2-LSTM until it has solved memorization
 	$(BIN)/gridlstm train memorization --preset laptop --out runs/memorization --resume
@@ -31,6 +31,11 @@ test-extras: $(INSTALLED)  ## what needs submitit, a real Ray, huggingface_hub, 
 test-browser: $(INSTALLED)  ## what needs Chromium and its driver: the pages
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[browser]'
 	REQUIRE_BROWSER=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 0 tests/browser
+
+screenshots: $(INSTALLED)  ## the pictures of pages in docs/screenshots
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[browser]'
+	SCREENSHOTS=docs/screenshots REQUIRE_BROWSER=1 OMP_NUM_THREADS=1 \
+		$(BIN)/python -m pytest -q -n 0 tests/browser -k screenshot
 
 readme: $(INSTALLED)  ## the tables of README.md, from results/
 	$(BIN)/python tools/readme_tables.py

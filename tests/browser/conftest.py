@@ -7,8 +7,12 @@ import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from PIL import Image
+
+from gridlstm.pages.demo.command import make_demo
 
 FLAGS = (
     "--headless",
@@ -48,6 +52,7 @@ def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Browser"]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = Chrome(options, ChromeService(shutil.which("chromedriver")))
+    driver.set_script_timeout(300)  # Networks run in the page, perhaps on a busy machine.
     yield Browser(driver)
     driver.quit()
 
@@ -65,6 +70,14 @@ def browser(_driver: "Browser") -> Iterator["Browser"]:
     assert not errors, errors
     online = [address for address in requests if not address.startswith(OFFLINE)]
     assert not online, online
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo with all rooms."""
+    page = tmp_path_factory.mktemp("demo") / "demo.html"
+    page.write_text(make_demo(("write", "draw", "solve", "translate")))
+    return page
 
 
 class Browser:
@@ -141,3 +154,17 @@ class Browser:
             options["clip"] = {**size, "scale": 1}
         picture = self.driver.execute_cdp_cmd("Page.captureScreenshot", options)
         path.write_bytes(base64.b64decode(picture["data"]))
+
+    def keep(self, name: str) -> int:
+        """Takes a small screenshot of the whole page, and returns its size in bytes.
+
+        It is kept in the folder that ``$SCREENSHOTS`` names, if any: see ``make screenshots``.
+        """
+        with TemporaryDirectory() as folder:
+            path = Path(os.environ.get("SCREENSHOTS") or folder) / f"{name}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.screenshot(path)
+            with Image.open(path) as picture:
+                small = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+            small.save(path, optimize=True)
+            return path.stat().st_size

@@ -28,7 +28,7 @@ class DrawRoom {
 
   makeMaps() {
     const pixel = (row, column) => this.image && this.image[row * SIDE + column] / 255;
-    const seen = appendFigure(this.parts.maps, "What the network sees", "The drawing in 28 by 28 pixels");
+    const seen = appendFigure(this.parts.maps, "Its input", "The drawing in 28 by 28 pixels");
     this.maps = [new Heatmap(seen, {
       rows: SIDE,
       columns: SIDE,
