@@ -199,6 +199,21 @@ def test_sentences_have_the_same_translations(networks, beam, count):
         assert translation["text"] == translator.target.decode(found[i].words)
 
 
+def test_english_words_are_joined_in_the_same_way(networks):
+    english = load("translation").target
+    sentences = [english.encode(pair.references[0]) for pair in Parallel.tatoeba().test]
+    known = [sentence for sentence in sentences if UNKNOWN not in sentence]
+    assert len(known) > 800
+    given = networks(
+        """
+        const model = new Reencoder(loadNetwork("translation"));
+        return arguments[0].map((words) => joinWords(model.decode(words)));
+        """,
+        known,
+    )
+    assert given == [english.decode(sentence) for sentence in known]
+
+
 STROKES = {
     "a 1, thin and tall": [[[100, 20], [100, 180]]],
     "a 7 in a corner": [[[10, 10], [70, 10], [30, 90]]],

@@ -61,6 +61,7 @@ class DrawRoom {
       const canvas = Object.assign(document.createElement("canvas"), { width: SIDE, height: SIDE });
       Object.assign(button, { type: "button", title: `Digit ${digit}` });
       button.setAttribute("aria-label", `Digit ${digit}`);
+      canvas.setAttribute("aria-hidden", "true");
       button.append(canvas);
       button.addEventListener("click", () => this.choose(image));
       this.parts.samples.append(button);
@@ -100,7 +101,7 @@ class DrawRoom {
     if (this.chosen) this.clear();
     this.ink.beginPath();
     this.ink.moveTo(from.x, from.y);
-    this.ink.lineTo(to.x, to.y);
+    this.ink.lineTo(to.x + 0.01, to.y); // A line without length would not be drawn.
     this.ink.stroke();
     this.drawPad();
     this.scheduled ??= requestAnimationFrame(() => {

@@ -50,7 +50,9 @@ class Heatmap {
     Object.assign(this, { canvas, cursor: null, options });
     canvas.addEventListener("pointermove", (event) => this.pointAt(event));
     canvas.addEventListener("pointerdown", (event) => this.pointAt(event));
-    canvas.addEventListener("pointerleave", () => this.point(null));
+    canvas.addEventListener("pointerleave", (event) => {
+      if (event.pointerType === "mouse") this.point(null); // What a finger has touched stays.
+    });
     canvas.addEventListener("blur", () => this.point(null));
     canvas.addEventListener("keydown", (event) => this.onKey(event));
     onLook(canvas, () => this.draw());

@@ -106,12 +106,13 @@ function likeliest(scores, written, count, least, most) {
   return allowed.sort((a, b) => b.log - a.log).slice(0, count);
 }
 
-/** English words as a sentence: the usual spaces, and a capital at its beginning. */
+/** English words as text: the usual spaces, and capitals at the beginning of sentences. */
 function joinWords(words) {
   const text = words.join(" ")
     .replace(/ ([,.!?;:%)\]])/g, "$1")
-    .replace(/ ('s|'m|'re|'ve|'ll|'d|n't)\b/gi, "$1")
+    .replace(/ ('(?:s|m|re|ve|ll|d|t|clock))\b/gi, "$1")
+    .replace(/(\d): (\d)/g, "$1:$2")
     .replace(/([([$]) /g, "$1")
     .replace(/" ([^"]*?) ?"/g, '"$1"');
-  return text.replace(/^\W*\w/, (first) => first.toUpperCase());
+  return text.replace(/^\W*\w|(?<=\w\w[.!?] )\w/g, (first) => first.toUpperCase());
 }
