@@ -165,6 +165,6 @@ class Browser:
             path.parent.mkdir(parents=True, exist_ok=True)
             self.screenshot(path)
             with Image.open(path) as picture:
-                small = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+                small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
             small.save(path, optimize=True)
             return path.stat().st_size

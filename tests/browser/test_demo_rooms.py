@@ -335,10 +335,11 @@ def test_screenshot(page, room, size):
             room.random = seededRandom(4);
             for (let i = 0; i < 150; i++) { room.tick(); clearTimeout(room.timer); }
             """,
-        "draw": "document.querySelector('#room-draw .samples button:nth-child(4)').click()",
+        "draw": "document.querySelector('#room-draw .samples button:nth-child(3)').click()",
         "solve": "for (let i = 0; i < 17; i++) rooms.solve.step(); rooms.solve.map.point([3, 5]);",
-        "translate": "await rooms.translate.translate('他不喜欢吃鱼。')",
+        "translate": "document.querySelector('#room-translate .samples button:nth-child(2)').click()",
     }
     page.run(prepare[room])
+    wait(page, "rooms.translate?.parts.translation.textContent !== '…'")
     page.run("scrollTo(0, 0); await new Promise((resolve) => setTimeout(resolve, 300))")
     assert page.keep(f"demo-{room}-{size}") > 5000
