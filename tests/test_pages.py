@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridlstm.pages.demo.command import make_demo
+from gridlstm.pages.demo.demo_page import make_demo
 from gridlstm.pages.html import embed_data, fill, inline_files
 
 

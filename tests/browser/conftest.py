@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from PIL import Image
 
-from gridlstm.pages.demo.command import make_demo
+from gridlstm.pages.demo.demo_page import make_demo
 
 FLAGS = (
     "--headless",

@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, Command | Mapping[str, Command]] = {
     "eval": Command(Eval, "gridlstm.commands.evaluate:run"),
     **{name: command for record in EXPERIMENTS.values() for name, command in record.commands.items()},
     "export": Command(ExportOptions, "gridlstm.commands.export_network:run"),
-    "demo": Command(DemoOptions, "gridlstm.pages.demo.command:write_demo"),
+    "demo": Command(DemoOptions, "gridlstm.pages.demo.demo_page:write_demo"),
     "plot": _FIGURES,
     "list": Command(ListOptions, "gridlstm.commands.overview:list_all"),
     "collect": Command(CollectOptions, "gridlstm.commands.overview:collect"),
