@@ -173,22 +173,14 @@ def test_sentences_have_the_same_translations(networks, beam, count):
     numbers = [translator.source.vocabulary.encode(sentence) for sentence in words]
     rules = Rules(BEGIN, END, banned=(PADDING, BEGIN, UNKNOWN), beam=beam)
     found = dict(search_all(translator.model, numbers, rules))
-    given = networks(
+    script = """
+        const model = (window.model ??= new Reencoder(loadNetwork("translation")));
+        const numbers = model.encode(model.split(arguments[0]));
+        const best = await beamSearch(model, numbers, arguments[1]);
+        const alignment = best.alignment.map((row) => row.map((grid) => Array.from(grid)));
+        return { numbers, ...best, alignment, text: joinWords(model.decode(best.words)) };
         """
-        const model = new Reencoder(loadNetwork("translation"));
-        const translations = [];
-        for (const sentence of arguments[0]) {
-          const numbers = model.encode(model.split(sentence));
-          const best = await beamSearch(model, numbers, arguments[1]);
-          const alignment = best.alignment.map((row) => row.map((grid) => Array.from(grid)));
-          const text = joinWords(model.decode(best.words));
-          translations.push({ numbers, ...best, alignment, text });
-        }
-        return translations;
-        """,
-        sentences,
-        beam,
-    )
+    given = [networks(script, sentence, beam) for sentence in sentences]
     for i, translation in enumerate(given):
         assert translation["numbers"] == numbers[i]
         assert translation["words"] == found[i].words, sentences[i]
