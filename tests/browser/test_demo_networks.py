@@ -9,7 +9,7 @@ import torch
 
 from gridlstm import load
 from gridlstm.experiments.characters.data import Corpus
-from gridlstm.experiments.images.data import Digits
+from gridlstm.experiments.images.data import ImageSet
 from gridlstm.experiments.images.pictures import read_picture, to_digit
 from gridlstm.experiments.memorization.data import MemorizationTask
 from gridlstm.experiments.translation.data import Parallel
@@ -122,7 +122,7 @@ def test_a_text_without_known_characters_starts_with_a_newline(networks):
 
 @torch.no_grad()
 def test_digits_have_the_same_probabilities_and_maps(networks):
-    images = Digits.sample().test.images[:CASES]
+    images = ImageSet.sample().test.images[:CASES]
     network = load("images")
     inputs = torch.from_numpy(images[:, None].astype(np.float32)) / 255
     given = networks(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import gridlstm
-from gridlstm.experiments.images.data import Digits
+from gridlstm.experiments.images.data import ImageSet
 from gridlstm.experiments.trained import open_run
 from gridlstm.files import write_text
 from gridlstm.pages.demo.options import DemoOptions, Room
@@ -56,7 +56,7 @@ def _network(name: str) -> dict[str, Any]:
 
 def _digits() -> list[dict[str, Any]]:
     """The first test image of each digit."""
-    images, labels = Digits.sample().test
+    images, labels = ImageSet.sample().test
     first = {int(label): image for image, label in zip(images[::-1], labels[::-1], strict=True)}
     return [
         {"digit": digit, "pixels": base64.b64encode(first[digit].tobytes()).decode()}
