@@ -409,7 +409,7 @@ def test_failed_cells_are_tried_again_if_asked(tmp_path: Path) -> None:
     code, lines = screen([*COMMAND, *map(str, arguments), "--retry-failed"], 200, tmp_path)
     assert code == 0, lines
     assert any("running" in line for line in lines)
-    assert any("1 cells: 1 samples" in line for line in lines)
+    assert any("1 cell: 1 samples" in line for line in lines)
     assert any("sweep.json, sweep.png, sweep.svg" in line for line in lines)
 
 

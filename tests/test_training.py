@@ -36,6 +36,7 @@ class Line:
     """A linear problem with dropout, tied weights, and something carried from update to update."""
 
     adam_parameters = ("0.*",)
+    matrix_rows = None
 
     def __init__(self, nan_at: int | None = None) -> None:
         self.mean = torch.zeros(4)
@@ -57,6 +58,9 @@ class Line:
 
     def show(self, count: int) -> Iterator[str]:
         return map(str, range(count))
+
+    def demonstrate(self, network: nn.Module) -> Iterator[str]:
+        yield f"error {self.evaluate(network, 1)['error']:.2f}"
 
     def test(self, network: nn.Module, samples: int | None, options: object) -> Measures:
         return self.evaluate(network, samples or 1)

@@ -19,14 +19,16 @@ __all__ = ["run"]
 def run(options: Any) -> None:
     """Tests a network, prints the measurements and writes them to the run's directory.
 
-    The file is ``evaluation.json``, or ``ensemble.json`` for an ensemble.
+    The file is ``evaluation.json``, or ``ensemble.json`` for an ensemble. It also has the
+    example that ``train`` keeps, which older runs lack.
     """
     run = RunDir.open(options.run)
     test_options = options.options_for(record_and_options(run)[0])
     _, problem, network = load(run, options.data)
     with torch.no_grad():
         measures = problem.test(network, options.samples, test_options)
-    measures = {"run": run.path.name, **measures}
+        shown = list(problem.demonstrate(network))
+    measures = {"run": run.path.name, **measures, "demonstration": shown}
     run.write_result(f"{test_options.result}.json", {**measures, "environment": environment()})
     measures = {name: value for name, value in measures.items() if not isinstance(value, list)}
     console = Console()

@@ -25,7 +25,7 @@ from gridlstm.pipes import best_effort_stdout, print_json
 from gridlstm.training.problem import Problem
 from gridlstm.training.processes import Processes, check_device
 from gridlstm.training.reporter import Reporter
-from gridlstm.training.rundir import RunDir, RunError
+from gridlstm.training.rundir import DEMONSTRATION, RunDir, RunError
 from gridlstm.training.stop import StopRequest, stop_on_signals
 from gridlstm.training.trackers import check_tracker
 from gridlstm.training.trainer import Outcome, Trainer, TrainingError
@@ -110,12 +110,15 @@ def _train(
                     trainer.use_best()
                     summary = {"run": path.name, **asdict(outcome), **_sizes(trainer.network)}
                     run.finish_session(summary, save_weights(trainer.network, run.model))
+                    shown = _demonstrate(trainer) if outcome.reason != "interrupted" else []
+                    if shown:
+                        run.write_result(DEMONSTRATION, {"lines": shown})
         except RunError as error:  # While running, an error of writing has another exit code.
             raise TrainingError(str(error)) from error
         if processes.first:
             _print_summary(summary, outcome, path)
             if Console().is_terminal and outcome.reason != "interrupted":
-                _demonstrate(experiment, trainer, path)
+                _print_next(experiment, shown, path)
 
 
 def _begin_session(run: RunDir, trainer: Trainer, count: int) -> None:
@@ -154,15 +157,19 @@ def _print_summary(summary: dict[str, Any], outcome: Outcome, path: Path) -> Non
 
 
 @torch.no_grad()
-def _demonstrate(experiment: Experiment[Any], trainer: Trainer, path: Path) -> None:
+def _demonstrate(trainer: Trainer) -> list[str]:
+    """Lines that show what the network does with a sample that it has never seen."""
+    return list(trainer.problem.demonstrate(trainer.network.cpu().eval()))
+
+
+def _print_next(experiment: Experiment[Any], shown: list[str], path: Path) -> None:
     """Prints an example of what the network does, and commands to try next."""
-    lines = ["", "What it does with an unseen sample:", ""]
-    lines += (f"  {line}" for line in trainer.problem.demonstrate(trainer.network.cpu().eval()))
+    lines = ["", "What it does with an unseen sample:", "", *(f"  {line}" for line in shown)]
     lines += ["", "Try next:", ""]
     program, run = _program(), one_line(shlex.quote(str(path)))
     suggestions = (
         "eval {run}  # measure it on test data",
-        "plot curve {run}  # draw its learning curve",
+        "report {run}  # its curves, samples and options as a page for a browser",
         experiment.next_command,
     )
     commands = [f"{program} {arguments.format(run=run)}".split("  # ") for arguments in suggestions]

@@ -14,6 +14,7 @@ __all__ = [
     "Table",
     "collect_run",
     "group_runs",
+    "is_uncommitted",
     "note_for",
     "read_runs",
     "span",
@@ -59,10 +60,10 @@ class Table(NamedTuple):
         return "\n".join([*lines, *(["", self.note] if self.note else [])])
 
 
-def collect_run(run: RunDir) -> CollectedRun:
-    """What is worth keeping of a run."""
+def collect_run(run: RunDir, points: int = POINTS) -> CollectedRun:
+    """What is worth keeping of a run, with about this many points of its learning curve at most."""
     config, rows = run.config(), run.metrics()
-    every = -(-len(rows) // POINTS) or 1
+    every = -(-len(rows) // points) or 1
     thinned = [row for k, row in enumerate(rows) if k % every == 0 or k == len(rows) - 1]
     return {
         "run": run.path.name,
@@ -78,6 +79,14 @@ def collect_run(run: RunDir) -> CollectedRun:
 def read_runs(paths: Iterable[Path]) -> list[CollectedRun]:
     """The runs in files that ``gridlstm collect`` wrote."""
     return [run for path in paths for run in json.loads(path.read_text())["runs"]]
+
+
+def is_uncommitted(run: CollectedRun) -> bool:
+    """Whether a run or its evaluation is from a working tree with uncommitted changes."""
+    results = [run.get(name) or {} for name in ("evaluation", "ensemble")]
+    environments = [*run["sessions"], *(result.get("environment") for result in results)]
+    commits = [e.get("commit") for e in environments if isinstance(e, dict)]
+    return any(str(commit).endswith("-dirty") for commit in commits)
 
 
 class RunGroup(NamedTuple):
@@ -118,16 +127,8 @@ class RunGroup(NamedTuple):
 
     @property
     def uncommitted(self) -> bool:
-        """Whether a run or its evaluation is from a working tree with uncommitted changes."""
-        environments = [
-            environment
-            for run in self.runs
-            for environment in (
-                *run["sessions"],
-                *((run.get(name) or {}).get("environment", {}) for name in ("evaluation", "ensemble")),
-            )
-        ]
-        return any((e.get("commit") or "").endswith("-dirty") for e in environments)
+        """Whether one of the runs is from a working tree with uncommitted changes."""
+        return any(map(is_uncommitted, self.runs))
 
     def summaries(self, name: str, scale: float = 1) -> list[float]:
         """A number in the summaries of all runs."""

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gridlstm.experiments.memory import check_memory
 from gridlstm.experiments.record import Experiment, Options, OptionsType, import_name
-from gridlstm.experiments.registry import find_experiment, from_flat
+from gridlstm.experiments.run_record import record_and_options
 from gridlstm.training.checkpoint import BEST, NETWORK, CheckpointError, load_newest, select_prefix
 from gridlstm.training.problem import Problem
 from gridlstm.training.rundir import RunDir, RunError
@@ -87,20 +87,6 @@ def find_run(name: str | os.PathLike[str]) -> RunDir:
 
 def _embedded() -> Path:
     return Path(str(files("gridlstm"))) / "embedded"
-
-
-def record_and_options(run: RunDir) -> tuple[Experiment[Any], Any]:
-    """The experiment of a run, and its options.
-
-    Raises:
-        RunError: if this version does not know them.
-    """
-    config = run.config()
-    try:
-        experiment = find_experiment(config["experiment"])
-        return experiment, from_flat(experiment, config["options"])
-    except ValueError as error:
-        raise RunError(f"{run.path / 'config.json'}: {error}") from error
 
 
 def options_of(run: RunDir, experiment: Experiment[OptionsType]) -> OptionsType:

@@ -24,10 +24,12 @@ class SweepScreen:
 
     Args:
         measure: the name of what is measured.
+        what: what is shown: the cells of a sweep, or runs.
     """
 
-    def __init__(self, measure: str) -> None:
+    def __init__(self, measure: str, what: str = "cell") -> None:
         self._measure = measure
+        self._what = what
         self._output = best_effort_stdout()
         self._console = Console(file=self._output, highlight=False)
         self._live: Live | None = None
@@ -61,7 +63,7 @@ class SweepScreen:
     def _print_lines(self, states: Sequence[CellState]) -> None:
         for state in states:
             row: dict[str, object] = {
-                "cell": state.cell.name,
+                self._what: state.cell.name,
                 "state": state.state,
                 "samples": state.samples,
                 self._measure: state.measured,
@@ -74,9 +76,10 @@ class SweepScreen:
     def _table(self, states: Sequence[CellState], rows: int) -> Table:
         """All cells in their order, or the most interesting ones if there are too many."""
         counts = ", ".join(f"{count} {name}" for name, count in count_states(states).items())
-        table = Table(caption=f"{len(states)} cells: {counts}", caption_justify="left")
-        for title in ("cell", "state", "samples", "minutes", self._measure):
-            right = title not in ("cell", "state")
+        many = f"{len(states)} {self._what}{'' if len(states) == 1 else 's'}"
+        table = Table(caption=f"{many}: {counts}", caption_justify="left")
+        for title in (self._what, "state", "samples", "minutes", self._measure):
+            right = title not in (self._what, "state")
             table.add_column(title, justify="right" if right else "left", overflow="fold")
         shown = list(states)
         if len(shown) > max(rows, 1):

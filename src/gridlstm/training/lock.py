@@ -13,7 +13,7 @@ try:
 except ImportError:  # Windows: without a lock.
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["LOCK_FILE", "LockedError", "locked"]
+__all__ = ["LOCK_FILE", "LockedError", "is_abandoned", "locked"]
 
 LOCK_FILE = ".lock"
 """The file that is locked. It is never removed: otherwise two processes could lock two files."""
@@ -40,6 +40,24 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def is_abandoned(folder: Path) -> bool:
+    """Whether the process that last held the lock is gone. Does not touch the lock.
+
+    A process on another machine, or one that cannot be asked, counts as alive.
+    """
+    try:
+        holder = (folder / LOCK_FILE).read_text().split()
+        _, process, _, host = holder
+        if fcntl is None or host != socket.gethostname():
+            return False
+        os.kill(int(process), 0)  # No signal: it only looks for the process.
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    except (OSError, ValueError, OverflowError):
+        return False
+    return False
 
 
 def _lock(folder: Path, handle: int) -> None:

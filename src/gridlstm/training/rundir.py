@@ -6,6 +6,7 @@
 - ``summary.json``: how the run ended.
 - ``checkpoints/``: what is needed to continue it, including the best weights where they are kept.
 - ``model.safetensors``: the best, or else the last, weights of a run that has ended.
+- ``evaluation.json``, ``demonstration.json``: what this network measured on a test, and an example.
 
 Nothing is removed before its replacement is on disk. A run that has ended and is resumed keeps its
 model and its summary until it ends again; until then :meth:`RunDir.summary` returns ``None``.
@@ -34,11 +35,13 @@ from gridlstm.training.run_files import (
 )
 from gridlstm.training.settings import TrackerName
 
-__all__ = ["RunDir", "RunError"]
+__all__ = ["DEMONSTRATION", "RunDir", "RunError"]
 
 RUN_FILES = ("config.json", "metrics.jsonl", "sessions.json", "summary.json", "model.safetensors")
 """Files that only the process that holds the lock writes."""
-RESULTS = ("evaluation.json", "ensemble.json")
+DEMONSTRATION = "demonstration.json"
+"""What the network does with samples that it has never seen, as lines."""
+RESULTS = ("evaluation.json", "ensemble.json", DEMONSTRATION)
 """Results of evaluating ``model.safetensors``."""
 
 Parsed = TypeVar("Parsed")
@@ -137,7 +140,7 @@ class RunDir:
                 raise RunError(str(error)) from None
             except OSError as error:
                 raise RunError(f"cannot write {self.path}: {error}") from error
-            unfinished = (*RUN_FILES, "best.safetensors", "checkpoints")
+            unfinished = (*RUN_FILES, DEMONSTRATION, "best.safetensors", "checkpoints")
             _remove(*(path for name in unfinished for path in self.path.glob(f".{name}*")))
             _remove(*self.checkpoints.glob(".step-*"))
             yield
