@@ -59,7 +59,7 @@ STRANGE: list[Any] = [
 ]
 NAMES = [
     *("config.json", "sessions.json", "metrics.jsonl", "summary.json", "evaluation.json"),
-    *("model.safetensors", "state.json", "tensors.safetensors"),
+    *("demonstration.json", "model.safetensors", "state.json", "tensors.safetensors"),
 ]
 
 
@@ -203,6 +203,7 @@ def command(rng: random.Random, run: Path, kind: str, text: Path) -> list[object
     commands: list[list[object]] = [
         ["list", "--folder", run.parent],
         ["collect", run, "--out", run.parent / "kept.json"],
+        ["report", run, "--out", run.parent / "report.html"],
         ["eval", run, "--samples", 20],
         ["train", kind, "--out", run, "--resume", "--samples", 32],
     ]

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -203,7 +204,7 @@ def test_training_ends_with_what_the_network_does_and_what_to_try(
     assert re.search(does, shown), shown
     monkeypatch.delenv("FORCE_COLOR")
     commands = [shlex.split(line, comments=True) for line in further.splitlines()]
-    assert [command[:2] for command in commands[:2]] == [["gridlstm", "eval"], ["gridlstm", "plot"]]
+    assert [command[:2] for command in commands[:2]] == [["gridlstm", "eval"], ["gridlstm", "report"]]
     assert len(commands) == 3
     outputs = []
     for _, *arguments in commands:
@@ -212,7 +213,9 @@ def test_training_ends_with_what_the_network_does_and_what_to_try(
         code, output, _ = gridlstm(*arguments, *few)
         assert code == 0
         outputs.append(output)
-    evaluated, drawn, tried = outputs
+    evaluated, reported, tried = outputs
     assert json.loads(evaluated)["run"] == "a run"
-    assert drawn == f"{out / 'curve'}.png\n{out / 'curve'}.svg\n"
+    assert reported == f"{out / 'report.html'}\n"
+    page = unescape((out / "report.html").read_text())
+    assert all(line[2:] in page for line in shown.splitlines())
     assert re.fullmatch(NEXT.get(experiment, r"ROMEO:[\s\S]{200,}\n"), tried), tried

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from gridlstm.bench.table import BENCHMARKS
 from gridlstm.command import Command
 from gridlstm.commands.options import CollectOptions, Eval, ExportOptions, ListOptions, Train
+from gridlstm.commands.report_options import ReportOptions, WatchOptions
 from gridlstm.commands.reproduce_options import ReproduceOptions
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.figures.options import CurveOptions
@@ -24,6 +25,8 @@ COMMANDS: Mapping[str, Command | Mapping[str, Command]] = {
     "reproduce": Command(ReproduceOptions, "gridlstm.commands.reproduce:run"),
     "eval": Command(Eval, "gridlstm.commands.evaluate:run"),
     **{name: command for record in EXPERIMENTS.values() for name, command in record.commands.items()},
+    "report": Command(ReportOptions, "gridlstm.commands.report:run"),
+    "watch": Command(WatchOptions, "gridlstm.commands.watch:run"),
     "export": Command(ExportOptions, "gridlstm.commands.export_network:run"),
     "demo": Command(DemoOptions, "gridlstm.pages.demo.demo_page:write_demo"),
     "plot": _FIGURES,
