@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from gridlstm import Dim, GridLSTM, ImageGridLSTM, Reencoder
+from gridlstm.commands.gallery import make_gallery, run
+from gridlstm.commands.options import GalleryOptions
 from gridlstm.drawing import Drawing, draw_wave
 from gridlstm.geometry import make_plan
 
@@ -141,6 +143,26 @@ def test_stacks_show_the_directions_of_their_layers() -> None:
     assert "layer 2: source backwards" in reencoder
     image = words(ImageGridLSTM(8, 4, patch_size=4).stack.draw())
     assert "layer 3: row and column backwards" in image
+
+
+@pytest.mark.parametrize(("tied", "colours"), [(False, 4), (True, 1)])
+def test_layers_with_the_same_weights_have_one_colour(tied: bool, colours: int) -> None:
+    drawing = ImageGridLSTM(8, 4, patch_size=4, tied=tied).stack.draw()
+    assert len({block.get("class") for block in elements(drawing, "rect", "gl-block")}) == colours
+
+
+def test_the_gallery_of_the_documents_is_what_the_command_draws() -> None:
+    stored = Path(__file__).parent.parent / "docs" / "gallery"
+    drawn = {f"{name}.svg": str(drawing) for name, drawing in make_gallery().items()}
+    written = {path.name: path.read_text() for path in stored.glob("*.svg")}
+    assert written == drawn, "run gridlstm gallery --out docs/gallery"
+
+
+def test_the_command_writes_the_gallery(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(GalleryOptions(out=tmp_path / "new"))
+    assert capsys.readouterr().out.splitlines() == [
+        str(tmp_path / "new" / f"{n}.svg") for n in make_gallery()
+    ]
 
 
 def test_the_wave_lights_blocks_in_the_steps_of_the_plan() -> None:

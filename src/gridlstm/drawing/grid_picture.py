@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
+from math import prod
 from typing import Literal, NamedTuple
 
 from gridlstm.drawing.canvas import Canvas, Drawing, Vector
@@ -97,20 +98,29 @@ def draw_grid(dims: Sequence[ShownDim], sizes: Mapping[str, int] | None = None) 
     return canvas.finish(f"{title}. {'; '.join(map(describe, dims, known))}.")
 
 
-def draw_stack(layers: Sequence[Sequence[ShownDim]], along: str) -> Drawing:
-    """Draws grids stacked along a dimension, from the first to the last, two in a row."""
+def draw_stack(layers: Sequence[Sequence[ShownDim]], along: str, weights: Sequence[int]) -> Drawing:
+    """Draws grids stacked along a dimension, from the first to the last, two in a row.
+
+    Args:
+        layers: the dimensions of each grid.
+        along: the dimension along which they are stacked.
+        weights: for each grid, the number of the first grid that has the same weights.
+    """
     canvas, pictures = Canvas(), []
     for k, dims in enumerate(layers):
         backwards = [dim.name for dim in dims if dim.reverse]
         note = f"{' and '.join(backwards)} backwards" if backwards else "all dimensions forwards"
         picture = Canvas()
-        draw_blocks(picture, dims, call_sizes(dims, None), range(min(len(dims), 3)))
+        sizes = call_sizes(dims, None)
+        sets = prod(size or 1 for dim, size in zip(dims, sizes, strict=True) if not dim.tied)
+        draw_blocks(picture, dims, sizes, range(min(len(dims), 3)), first=weights[k] * sets)
         picture.text((picture.left, picture.top - 14), f"layer {k + 1}: {note}")
         pictures.append(picture)
     _tile(canvas, pictures, columns=2)
     title = f"{len(layers)} grids, stacked along {along}"
     canvas.text((canvas.left, canvas.top - 22), title, "title")
-    line = f'What leaves a layer as out["{along}"] enters the next as sides["{along}"].'
+    line = f'What leaves a layer as out["{along}"] enters the next as sides["{along}"]; '
+    line += "layers of one colour have the same weights."
     canvas.text((canvas.left, canvas.bottom + 26), line, "note")
     key(canvas, layers[0], call_sizes(layers[0], None), directions=False)
     return canvas.finish(f"{title}. {line}")
@@ -145,8 +155,18 @@ def draw_blocks(
     sizes: Sequence[int | None],
     axes: Sequence[int],
     most: int | None = None,
+    first: int = 0,
 ) -> None:
-    """Draws some dimensions of a grid: its blocks, arrows and sides."""
+    """Draws some dimensions of a grid: its blocks, arrows and sides.
+
+    Args:
+        canvas: what is drawn on.
+        dims: all dimensions.
+        sizes: their sizes.
+        axes: the dimensions that are drawn.
+        most: the most blocks along a dimension. Default: it depends on the number of dimensions.
+        first: the number of the first colour.
+    """
     layout = lay_out([sizes[i] for i in axes], most)
     shown = [dims[i] for i in axes]
     untied = [not dim.tied for dim in shown]
@@ -156,7 +176,7 @@ def draw_blocks(
         for k, dim in enumerate(shown):
             _draw_arrows(canvas, layout, position, k, dim)
         weight_set = set_number(position, count, untied)
-        colour = colours.setdefault(weight_set, len(colours))
+        colour = colours.setdefault(weight_set, first + len(colours))
         x, y = layout.centre(position)
         corner, size = (x - BLOCK / 2, y - BLOCK / 2), (BLOCK, BLOCK)
         canvas.box(corner, size, colour, about=_describe_block(shown, position, sizes, axes))

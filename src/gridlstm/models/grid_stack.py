@@ -74,7 +74,9 @@ class GridStack(nn.Module):
 
     def draw(self) -> Drawing:
         """Draws the grids, as :meth:`GridLSTM.draw` does."""
-        return draw_stack([grid.dims for grid in self.layers], self.along)
+        own = [next(grid.parameters()) for grid in self.layers]
+        weights = [next(k for k, other in enumerate(own) if other is first) for first in own]
+        return draw_stack([grid.dims for grid in self.layers], self.along, weights)
 
     def forward(
         self,
