@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test test-extras lint check readme clean
+.PHONY: run test test-extras docs lint check readme clean
 
 run: $(INSTALLED)  ## train a tied 2-LSTM until it has solved memorization
 	$(BIN)/gridlstm train memorization --preset laptop --out runs/memorization --resume
@@ -28,7 +28,11 @@ test-extras: $(INSTALLED)  ## what needs submitit, a real Ray, huggingface_hub, 
 	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 0 tests/test_triton_interpreted.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 0 tests/test_readme.py -k export.md
 
-readme: $(INSTALLED)  ## the tables of README.md, from results/
+docs: $(INSTALLED)  ## the site, docs/_build/html/index.html; reading it needs no network
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
+
+readme: $(INSTALLED)  ## the tables and headline figure of README.md and docs/, from results/
 	$(BIN)/python tools/readme_tables.py
 
 clean:

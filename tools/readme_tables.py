@@ -167,10 +167,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "zoo commands": zoo_commands,
 }
 PAGES = {
-    "README.md": ("speed", "experiments", "characters", "translation", "images"),
-    "docs/experiments.md": ("search", "solutions"),
-    "docs/characters.md": ("generation",),
-    "docs/translation.md": ("beam search", "translations"),
+    "README.md": ("headline",),
+    "docs/experiments.md": ("experiments", "search", "solutions"),
+    "docs/characters.md": ("characters", "generation"),
+    "docs/engine.md": ("speed",),
+    "docs/images.md": ("images",),
+    "docs/translation.md": ("translation", "beam search", "translations"),
     "docs/zoo.md": ("zoo", "zoo commands"),
 }
 
