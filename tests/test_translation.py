@@ -35,6 +35,7 @@ from gridlstm.experiments.translation.text_translator import (
     read_languages,
 )
 from gridlstm.experiments.translation.vocabulary import BEGIN, END, MARKS, UNKNOWN
+from gridlstm.figures.find_font import SHIPPED, _font, find_font
 from gridlstm.training.rundir import RunDir
 from gridlstm.training.settings import Training
 
@@ -469,7 +470,22 @@ def test_words_are_shown_in_a_font_that_has_them(
     assert {*map(ord, "Ⓐb(hiend)")} <= get_font(font).get_charmap().keys()
     assert not caplog.text
     assert labels("\U0010fffda") == (["U+10FFFDa", "hi", "(end)"], {usual})
-    assert caplog.text.count("no installed font has all characters") == 1
+    assert caplog.text.count("no font has all characters") == 1
+
+
+def test_chinese_is_legible_where_no_font_for_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(fontManager, "ttflist", [])
+    _font.cache_clear()
+    text = Parallel.tatoeba()
+    sentences = [pair.source for part in (text.train, text.valid, text.test) for pair in part]
+    words = sorted({c for sentence in sentences for c in sentence if c.isprintable()})
+    font, shown = find_font(words, ["hi", "(end)"])
+    _font.cache_clear()
+    assert font.get_file() == str(SHIPPED)
+    assert shown == [words, ["hi", "(end)"]]
+    assert not caplog.text
 
 
 def test_a_stopped_run_goes_on_bit_for_bit(gridlstm, tmp_path: Path, trained: Path) -> None:
