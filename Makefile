@@ -30,6 +30,7 @@ test-extras: $(INSTALLED)  ## what needs submitit, a real Ray, huggingface_hub, 
 
 docs: $(INSTALLED)  ## the site, docs/_build/html/index.html; reading it needs no network
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
+	if $(BIN)/gridlstm demo --help >/dev/null 2>&1; then $(BIN)/gridlstm demo --no-open --out docs/_build/extra/demo-page.html; fi
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
 
 readme: $(INSTALLED)  ## the tables and headline figure of README.md and docs/, from results/

@@ -44,16 +44,24 @@ python_maximum_signature_line_length = 80
 
 _DOCS = Path(__file__).parent
 (_DOCS / "_build" / "extra").mkdir(parents=True, exist_ok=True)
-if not (_DOCS / "_build" / "extra" / "demo.html").exists():
-    exclude_patterns.append("demo.md")
+_DEMO = """
+:::{raw} html
+<p><a href="demo-page.html">Open it in a page of its own</a></p>
+<iframe src="demo-page.html" title="Networks of the package, running in this page" loading="lazy"
+        style="width:100%;height:85vh;border:1px solid var(--color-background-border)"></iframe>
+:::
+"""
 
 
-def _list_further_pages(app, name, source):
-    """Lists the pages that index.md does not name at its line FURTHER, so that none is left out."""
+def _complete_pages(app, name, source):
+    """Lists the pages that index.md does not name at its line FURTHER; shows the demo on its page."""
     if name == "index":
-        pages = {path.stem for path in _DOCS.glob("*.md") if path.name not in exclude_patterns}
+        pages = {path.stem for path in _DOCS.glob("*.md")}
         named = {"index", *re.findall(r"^\w+$", source[0], re.MULTILINE)}
         source[0] = source[0].replace("FURTHER\n", "".join(f"{p}\n" for p in sorted(pages - named)))
+    if name == "demo" and (_DOCS / "_build" / "extra" / "demo-page.html").exists():
+        title, _, text = source[0].partition("\n")
+        source[0] = f"{title}\n{_DEMO}{text}"
 
 
 def _full_names(app, what, name, obj, options, lines):
@@ -67,5 +75,5 @@ def _full_names(app, what, name, obj, options, lines):
 
 def setup(app):
     """Called by Sphinx."""
-    app.connect("source-read", _list_further_pages)
+    app.connect("source-read", _complete_pages)
     app.connect("autodoc-process-docstring", _full_names)

@@ -90,7 +90,7 @@ def test_depth_has_whole_layers_and_no_marker_above_another() -> None:
     figure = draw_depth(curves, [0.99, 2.0])
     assert legend(figure) == ["tied 2-LSTM", "tied Stacked LSTM", "untied 2-LSTM", "Stacked LSTM"]
     for axes in figure.axes:
-        assert [tick for tick in axes.get_xticks()] == [2, 7]
+        assert list(axes.get_xticks()) == [2, 7]
         places = [xy for line in axes.get_lines() for xy in zip(*line.get_data(), strict=True)]
         assert len(set(places)) == len(places) == 8
 

@@ -213,7 +213,9 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None:
     assert json.loads((trained / "ensemble.json").read_text())["ensemble"] == ["other"]
 
     assert gridlstm("plot", "curve", trained, "--out", tmp_path / "curve")[0] == 0
-    assert {"perplexity", "translation", "run"} <= {*figure_text(tmp_path / "curve")}
+    assert {"perplexity", "translation, tatoeba", "Reencoder, 2 layers"} <= {
+        *figure_text(tmp_path / "curve")
+    }
     last = f"perplexity {rows[-1]['perplexity']:.4f}"
     assert last in gridlstm("list", "--folder", trained.parent)[1]
     assert gridlstm("collect", trained, "--out", tmp_path / "kept.json")[0] == 0
@@ -480,7 +482,7 @@ def test_chinese_is_legible_where_no_font_for_it_is_installed(
     _font.cache_clear()
     text = Parallel.tatoeba()
     sentences = [pair.source for part in (text.train, text.valid, text.test) for pair in part]
-    words = sorted({c for sentence in sentences for c in sentence if c.isprintable()})
+    words = sorted({c for sentence in sentences for c in sentence if "\u4e00" <= c <= "\u9fff"})
     font, shown = find_font(words, ["hi", "(end)"])
     _font.cache_clear()
     assert font.get_file() == str(SHIPPED)
