@@ -47,7 +47,7 @@ def test_a_label_says_what_a_network_is() -> None:
     ]
 
 
-def test_networks_that_are_alike_are_told_apart_by_options_seed_and_name() -> None:
+def test_networks_that_are_alike_are_told_apart_by_options_seed_and_number() -> None:
     assert label_runs([run("a", rate=0.01), run("b", rate=0.02)]) == [
         "tied 2-LSTM, 16 layers, rate 0.01",
         "tied 2-LSTM, 16 layers, rate 0.02",
@@ -57,7 +57,8 @@ def test_networks_that_are_alike_are_told_apart_by_options_seed_and_name() -> No
         "tied 2-LSTM, 16 layers, d 64, seed 1",
         "tied 2-LSTM, 16 layers, d 128",
     ]
-    assert label_runs([run("a"), run("b")])[1] == "tied 2-LSTM, 16 layers, seed 0 (b)"
+    again = label_runs([run("a"), run("b")])
+    assert again == [f"tied 2-LSTM, 16 layers, seed 0, run {number}" for number in (1, 2)]
 
 
 def test_the_number_of_samples_counts_only_if_the_schedule_depends_on_it() -> None:

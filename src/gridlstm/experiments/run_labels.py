@@ -1,6 +1,5 @@
 """What legends call runs: the network, and what else distinguishes it from the others."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -16,11 +15,7 @@ _MOST = 2
 
 
 class LabelledRun(Protocol):
-    """What a label is made from: the name, experiment and options of a run."""
-
-    @property
-    def name(self) -> str:
-        """The name of the run."""
+    """What a label is made from: the experiment and the options of a run."""
 
     @property
     def experiment(self) -> Experiment[Any]:
@@ -35,7 +30,7 @@ def label_runs(runs: Sequence[LabelledRun]) -> list[str]:
     """A label for each run, as ``"tied 2-LSTM, 16 layers, rate 0.003"``.
 
     It says which network it is; where several runs have the same network, also the options in which
-    they differ, and the seed. Runs that these do not distinguish are called by their names.
+    they differ, and the seed. Runs that these do not distinguish are numbered.
     """
     words: list[list[str]] = []
     for run in runs:
@@ -52,11 +47,11 @@ def label_runs(runs: Sequence[LabelledRun]) -> list[str]:
         for name in varying[:_MOST]:
             mine.append(f"{_WORDS.get(name, name.replace('_', ' '))} {describe_value(options[name])}")
     labels = [", ".join(mine) for mine in words]
-    for word in ("seed", "name"):
-        counted = Counter(labels)
-        for k, run in enumerate(runs):
-            if counted[labels[k]] > 1:
-                labels[k] += (
-                    f", seed {run.options.training.seed}" if word == "seed" else f" ({run.name})"
-                )
-    return labels
+    for k, count in enumerate(map(labels.count, [*labels])):
+        if count > 1:
+            words[k].append(f"seed {runs[k].options.training.seed}")
+    labels = [", ".join(mine) for mine in words]
+    return [
+        f"{label}, run {labels[: k + 1].count(label)}" if labels.count(label) > 1 else label
+        for k, label in enumerate(labels)
+    ]

@@ -37,11 +37,12 @@ def draw_depth(curves: Sequence[Curve], thresholds: Sequence[float]) -> Figure:
     figure = Figure(figsize=(4.2 * len(thresholds), 3.8), layout="constrained")
     panels = figure.subplots(1, len(thresholds), squeeze=False, sharey=True)[0]
     networks = sorted({curve.options.network for curve in curves})
+    apart = 0.03 * max(curve.options.layers for curve in curves)
     for axes, threshold in zip(panels, thresholds, strict=True):
         for k, network in enumerate(networks):
             of_network = [curve for curve in curves if curve.options.network == network]
             # Side by side: networks with the same layers and samples would hide each other.
-            _draw_network(axes, of_network, threshold, aside=0.22 * (k - (len(networks) - 1) / 2))
+            _draw_network(axes, of_network, threshold, aside=apart * (k - (len(networks) - 1) / 2))
         axes.set_title(f"accuracy of {threshold:.0%}", fontsize=10)
         axes.set_xlabel("layers")
         axes.set_xticks(sorted({curve.options.layers for curve in curves}))

@@ -94,6 +94,7 @@ def draw_memories(network: ParityNetwork, bits: int, string: str | None, count: 
     axes.set_yticks(range(len(neurons)), [str(neurons[k]) for k in rising], fontsize=6)
     axes.set_ylabel("neuron")
     axes.set_xlabel("layer")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     shortened = string if len(string) <= 50 else f"{string[:24]}…{string[-24:]}"
     axes.set_title(f"memory of counting neurons, input {shortened}", fontsize=8)
     figure.colorbar(image)

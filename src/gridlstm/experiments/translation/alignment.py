@@ -83,5 +83,7 @@ def draw_alignment(
         if max(map(len, source)) > 2:
             axes.tick_params(axis="x", rotation=60)
         axes.set_title(title, fontsize=9)
+        axes.set_xlabel("source", fontsize=8)
         figure.colorbar(image, ax=axes)
+    panels[0].set_ylabel("predicted", fontsize=8)
     return figure
