@@ -1,5 +1,6 @@
 """What figures call networks: legends, markers and the headline."""
 
+import html
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,8 @@ from gridlstm.experiments.curve import Curve, draw_curves
 from gridlstm.experiments.parity.solutions import draw_solutions
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.experiments.run_labels import label_runs
+
+from .figure_text import figure_text
 
 TOOLS = Path(__file__).parent.parent / "tools"
 
@@ -121,3 +124,5 @@ def test_the_headline_figure_and_table_agree(monkeypatch: pytest.MonkeyPatch) ->
         assert {line.ours, line.paper_value} <= drawn
         assert f"| {line.ours} ({line.setting}) | {line.ended} |" in table
     sys.modules.pop("headline")
+    stored = figure_text(TOOLS.parent / "results" / "headline")
+    assert {line.ours for line in lines} <= {html.unescape(text) for text in stored}, "run make readme"
