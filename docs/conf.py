@@ -20,6 +20,7 @@ exclude_patterns = ["_build", "gallery"]
 html_theme = "furo"
 html_title = f"gridlstm {version}"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_extra_path = ["_build/extra"]  # What other commands make for the site, such as the demo.
 html_show_copyright = False
 html_show_sphinx = False
