@@ -1,6 +1,7 @@
 """The methods with which a grid draws itself."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gridlstm.drawing.block_picture import draw_block
 from gridlstm.drawing.canvas import Drawing
@@ -13,7 +14,11 @@ __all__ = ["Drawable"]
 class Drawable:
     """A grid that can be drawn: it has ``dims``."""
 
-    dims: Sequence[ShownDim]
+    if TYPE_CHECKING:  # At run time it is an attribute of the grid.
+
+        @property
+        def dims(self) -> Sequence[ShownDim]:
+            """The dimensions."""
 
     def draw(self, sizes: Mapping[str, int] | None = None) -> Drawing:
         """Draws the grid: blocks, sides, directions, cells, priorities and weight sets.
