@@ -74,7 +74,13 @@ def _full_names(app, what, name, obj, options, lines):
     ]
 
 
+def _read_again(app, env, added, changed, removed):
+    """These two pages depend on which others there are, and on the demo."""
+    return [name for name in ("index", "demo") if name in env.found_docs]
+
+
 def setup(app):
     """Called by Sphinx."""
+    app.connect("env-get-outdated", _read_again)
     app.connect("source-read", _complete_pages)
     app.connect("autodoc-process-docstring", _full_names)
