@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test test-extras test-browser screenshots lint check readme clean
+.PHONY: run test test-extras test-browser screenshots docs lint check readme clean
 
 run: $(INSTALLED)  ## train a tied 2-LSTM until it has solved memorization
 	$(BIN)/gridlstm train memorization --preset laptop --out runs/memorization --resume
@@ -37,7 +37,13 @@ screenshots: $(INSTALLED)  ## the pictures of pages in docs/screenshots
 	SCREENSHOTS=docs/screenshots REQUIRE_BROWSER=1 OMP_NUM_THREADS=1 \
 		$(BIN)/python -m pytest -q -n 0 tests/browser -k screenshot
 
-readme: $(INSTALLED)  ## the tables of README.md, from results/
+docs: $(INSTALLED)  ## the site, docs/_build/html/index.html; reading it needs no network
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
+	mkdir -p docs/_build/extra
+	$(BIN)/gridlstm demo --no-open --out docs/_build/extra/demo-page.html
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
+
+readme: $(INSTALLED)  ## the tables and headline figure of README.md and docs/, from results/
 	$(BIN)/python tools/readme_tables.py
 
 clean:

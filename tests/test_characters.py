@@ -256,7 +256,7 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
     assert abs(evaluation["bits"] - summary["best"]["bits"]) < 0.5
 
     assert gridlstm("plot", "curve", trained, "--out", tmp_path / "curve")[0] == 0
-    labels = {"characters, millions", "bits per character", "characters", "run"}
+    labels = {"characters, millions", "bits per character", "tied 2-LSTM, 2 layers"}
     assert labels <= {*figure_text(tmp_path / "curve")}
     code, _, errors = gridlstm("plot", "depth", trained)
     assert (code, "expected runs with an accuracy" in errors) == (2, True)

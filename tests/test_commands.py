@@ -27,12 +27,17 @@ COMMAND = [sys.executable, "-c", "from gridlstm.cli import main; main()"]
 
 
 FIGURES = {
-    "curve": {"samples, thousands", "accuracy", "run"},
-    "depth": {"accuracy of 99%", "accuracy of 80%", "accuracy of 50%", "layers", "tied grid"},
-    "solutions": {"signs start", "layers", "tied grid", "input bits k (hollow: not solved)"},
+    "curve": {"samples, thousands", "accuracy"},
+    "depth": {"accuracy of 99%", "accuracy of 80%", "accuracy of 50%", "layers"},
+    "solutions": {
+        "start: weights of one size, random signs",
+        "layers",
+        "tied 1-LSTM",
+        "input bits k (hollow: not solved)",
+    },
     "memories": {"memory of counting neurons, input 01111111", "neuron", "layer"},
 }
-"""What is written in each kind of figure of a run called ``run``, beside numbers."""
+"""What is written in each kind of figure, beside numbers and networks."""
 
 
 @pytest.mark.parametrize("experiment", ["memorization", "addition", "parity"])
@@ -62,7 +67,12 @@ def test_smoke(gridlstm, tmp_path: Path, experiment: str) -> None:
         code, output, _ = gridlstm("plot", kind, run, "--out", tmp_path / f"{kind}.v2")
         assert (code, output) == (0, f"{tmp_path / kind}.png\n{tmp_path / kind}.svg\n")
         assert FIGURES[kind] <= {*figure_text(tmp_path / kind)}
-    assert experiment in figure_text(tmp_path / "curve")
+    record = EXPERIMENTS[experiment]
+    options = record.presets["smoke"]
+    network = record.network_title(options.network)
+    labels = {f"{experiment}, {options.size} {record.unit}", f"{network}, {options.layers} layers"}
+    assert labels <= {*figure_text(tmp_path / "curve")}
+    assert network in figure_text(tmp_path / "depth")
 
     code, output, _ = gridlstm("list", "--folder", tmp_path)
     assert code == 0

@@ -258,7 +258,7 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path) -> None:
     first = written["mistakes"][0]
     as_title = f"{first['digit']} as {first['class']}, {first['probability']:.0%}"
     for kind, text in {
-        "curve": {"samples, thousands", "error on validation images", "images", "run"},
+        "curve": {"samples, thousands", "error on validation images", "images, sample"},
         "confusion": {"predicted", "digit", f"{wrong} of 500 wrong, {wrong / 500:.2%}"},
         "mistakes": {as_title},
         "activations": {"layer 1 ↘", "mean |hidden|", "mean |memory|"},

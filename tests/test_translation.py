@@ -35,6 +35,7 @@ from gridlstm.experiments.translation.text_translator import (
     read_languages,
 )
 from gridlstm.experiments.translation.vocabulary import BEGIN, END, MARKS, UNKNOWN
+from gridlstm.figures.find_font import SHIPPED, _font, find_font
 from gridlstm.training.rundir import RunDir
 from gridlstm.training.settings import Training
 
@@ -212,7 +213,9 @@ def test_smoke(gridlstm, tmp_path: Path, trained: Path, other: Path) -> None:
     assert json.loads((trained / "ensemble.json").read_text())["ensemble"] == ["other"]
 
     assert gridlstm("plot", "curve", trained, "--out", tmp_path / "curve")[0] == 0
-    assert {"perplexity", "translation", "run"} <= {*figure_text(tmp_path / "curve")}
+    assert {"perplexity", "translation, tatoeba", "Reencoder, 2 layers"} <= {
+        *figure_text(tmp_path / "curve")
+    }
     last = f"perplexity {rows[-1]['perplexity']:.4f}"
     assert last in gridlstm("list", "--folder", trained.parent)[1]
     assert gridlstm("collect", trained, "--out", tmp_path / "kept.json")[0] == 0
@@ -469,7 +472,23 @@ def test_words_are_shown_in_a_font_that_has_them(
     assert {*map(ord, "Ⓐb(hiend)")} <= get_font(font).get_charmap().keys()
     assert not caplog.text
     assert labels("\U0010fffda") == (["U+10FFFDa", "hi", "(end)"], {usual})
-    assert caplog.text.count("no installed font has all characters") == 1
+    assert caplog.text.count("no font has all characters") == 1
+
+
+def test_chinese_is_legible_where_no_font_for_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    default = [font for font in fontManager.ttflist if font.name.startswith("DejaVu")]
+    monkeypatch.setattr(fontManager, "ttflist", default)
+    _font.cache_clear()
+    text = Parallel.tatoeba()
+    sentences = [pair.source for part in (text.train, text.valid, text.test) for pair in part]
+    words = sorted({c for sentence in sentences for c in sentence if "\u4e00" <= c <= "\u9fff"})
+    font, shown = find_font(words, ["hi", "(end)"])
+    _font.cache_clear()
+    assert font.get_file() == str(SHIPPED)
+    assert shown == [words, ["hi", "(end)"]]
+    assert not caplog.text
 
 
 def test_a_stopped_run_goes_on_bit_for_bit(gridlstm, tmp_path: Path, trained: Path) -> None:

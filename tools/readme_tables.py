@@ -1,7 +1,7 @@
-"""Writes the tables of README.md and docs/ from results/ and from shipped runs: ``make readme``.
+"""Writes the tables of README.md and docs/, and figures of results/: ``make readme``.
 
-A table is between ``<!-- NAME -->`` and ``<!-- end of NAME -->``. Its numbers are never written by
-hand: a test compares them with the results.
+They are made from results/ and from shipped runs. A table is between ``<!-- NAME -->`` and
+``<!-- end of NAME -->``. Its numbers are never written by hand: a test compares them with the results.
 """
 
 import json
@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from headline import headline_table
+from redraw import newest_cases, redraw
 from zoo_table import zoo, zoo_commands
 
 from gridlstm.experiments.parity.results import solutions_table
@@ -20,17 +22,6 @@ from gridlstm.experiments.results import CollectedRun, Table, read_runs
 from gridlstm.experiments.translation.results import translation_table
 
 ROOT = Path(__file__).parent.parent
-
-
-def newest_cases() -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each benchmark case, with the environment of its newest run among ``results/bench-*.json``."""
-    runs = [json.loads(path.read_text()) for path in sorted((ROOT / "results").glob("bench-*.json"))]
-    newest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-    for run in sorted(
-        (r for r in runs if r["kind"] == "bench"), key=lambda r: r["environment"]["time"]
-    ):
-        newest |= {case["name"]: (case, run["environment"]) for case in run["cases"]}
-    return list(newest.values())
 
 
 def speed() -> str:
@@ -153,6 +144,7 @@ def generation() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "headline": headline_table,
     "speed": speed,
     "experiments": partial(results, "parity", "runs-*.json"),
     "search": search,
@@ -167,10 +159,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "zoo commands": zoo_commands,
 }
 PAGES = {
-    "README.md": ("speed", "experiments", "characters", "translation", "images"),
-    "docs/experiments.md": ("search", "solutions"),
-    "docs/characters.md": ("generation",),
-    "docs/translation.md": ("beam search", "translations"),
+    "README.md": ("headline",),
+    "docs/experiments.md": ("experiments", "search", "solutions"),
+    "docs/characters.md": ("characters", "generation"),
+    "docs/engine.md": ("speed",),
+    "docs/images.md": ("images",),
+    "docs/translation.md": ("translation", "beam search", "translations"),
     "docs/zoo.md": ("zoo", "zoo commands"),
 }
 
@@ -189,5 +183,6 @@ def update(page: str) -> str:
 
 
 if __name__ == "__main__":
+    redraw()
     for page in PAGES:
         (ROOT / page).write_text(update(page))

@@ -102,6 +102,16 @@ class Dim:
             )
         object.__setattr__(self, "has_memory", make_cell(self.transform).has_memory)
 
+    @property
+    def cell_name(self) -> str:
+        """The name of the cell or transfer function, as drawings show it."""
+        cell = make_cell(self.transform)
+        return (
+            cell.name
+            if cell is self.transform or isinstance(self.transform, str)
+            else _shown(self.transform)
+        )
+
     def __repr__(self) -> str:
         arguments = [repr(self.name)]
         for name, default in _DEFAULTS.items():

@@ -13,6 +13,7 @@ from gridlstm.block import make_block
 from gridlstm.cells import Output
 from gridlstm.checks import check_choice, check_dropout, check_forget_bias
 from gridlstm.dim import Dim, check_dims
+from gridlstm.drawing import Drawable
 from gridlstm.engines import ENGINES, Engine, explain
 from gridlstm.engines.recording import uncompiled
 from gridlstm.geometry import GridShape
@@ -35,7 +36,7 @@ from gridlstm.transfer import check_transform
 __all__ = ["GridLSTM"]
 
 
-class GridLSTM(Shareable, GridParameters):
+class GridLSTM(Shareable, GridParameters, Drawable):
     r"""A grid of LSTM blocks in any number of dimensions (section 3).
 
     The block at each position concatenates the hidden vectors that reach it along all dimensions,

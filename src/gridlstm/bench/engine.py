@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -12,6 +11,7 @@ from gridlstm.bench.cases import CASES
 from gridlstm.bench.contenders import CONTENDERS, has_bfloat16
 from gridlstm.bench.measure import check, describe, measure
 from gridlstm.bench.options import EngineBench
+from gridlstm.bench.rates_figure import draw_rates
 from gridlstm.engines.native.build import library
 from gridlstm.figures.save import save_figure
 from gridlstm.files import write_json
@@ -71,7 +71,7 @@ def run(options: EngineBench) -> None:
             seconds = measure(timed, names, options.threads, rounds, options.patience, status.update)
             results["cases"].append(describe(timed, errors[case.name], seconds))
             write_json(options.out, results)  # If a later case fails, these results are kept.
-    save_figure(_draw(results), options.out)
+    save_figure(draw_rates(results["cases"]), options.out)
     console.print(_table(results))
     console.out(f"{options.out}, with a figure beside it", highlight=False)
 
@@ -104,24 +104,3 @@ def _table(results: dict[str, Any]) -> Table:
     for row in rows:
         table.add_row(*(row[k] for k in columns))
     return table
-
-
-def _draw(results: dict[str, Any]) -> Figure:
-    """GFLOP/s of the main contenders, a group of bars for each case and number of threads."""
-    names = ("products", "wavefront", "torch.nn.LSTM", "wavefront, not compiled", "loop")
-    groups = [
-        (f"{case['name']}\n{threads} thread{'s' if threads != '1' else ''}", case["flops"], median)
-        for case in results["cases"]
-        for threads, median in case["median"].items()
-    ]
-    figure = Figure(figsize=(max(6, 1.1 * len(groups)), 4.2), layout="constrained")
-    axes = figure.subplots()
-    for k, name in enumerate(names):
-        places = [g + (k - 2) * 0.16 for g, (_, _, median) in enumerate(groups) if name in median]
-        rates = [flops / median[name] / 1e9 for _, flops, median in groups if name in median]
-        axes.bar(places, rates, width=0.15, label=name)
-    axes.set_xticks(range(len(groups)), [label for label, _, _ in groups], fontsize=7)
-    axes.set_ylabel("GFLOP/s")
-    axes.legend(fontsize=8)
-    axes.set_title("Forward and backward: matrix products alone, and whole steps")
-    return figure

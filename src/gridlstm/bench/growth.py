@@ -16,7 +16,7 @@ from gridlstm.figures.save import save_figure
 from gridlstm.files import write_json
 from gridlstm.provenance import environment
 
-__all__ = ["run"]
+__all__ = ["draw_growth", "run"]
 
 BASE = {"time": 64, "depth": 8, "batch": 32, "hidden": 128}
 FACTORS = (1, 2, 4, 8)
@@ -53,7 +53,7 @@ def run(options: GrowthBench) -> None:
                 "exponent": _last_slope(values, seconds["keep"]),
             }
     write_json(options.out, results)
-    save_figure(_draw(results["axes"]), options.out)
+    save_figure(draw_growth(results["axes"]), options.out)
     console.print(_table(results["axes"]))
     console.out(f"{options.out}, with a figure beside it", highlight=False)
 
@@ -100,7 +100,7 @@ def _table(axes: dict[str, Any]) -> Table:
     return table
 
 
-def _draw(axes: dict[str, Any]) -> Figure:
+def draw_growth(axes: dict[str, Any]) -> Figure:
     """Time above, memory below, a column for each axis."""
     figure = Figure(figsize=(3 * len(axes), 5), layout="constrained")
     panels = figure.subplots(2, len(axes))

@@ -11,7 +11,16 @@ from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.fields import Threads, check_fields, check_types
 from gridlstm.training.settings import TrackerName
 
-__all__ = ["CollectOptions", "Eval", "ExportOptions", "ListOptions", "Preset", "RunOptions", "Train"]
+__all__ = [
+    "CollectOptions",
+    "Eval",
+    "ExportOptions",
+    "GalleryOptions",
+    "ListOptions",
+    "Preset",
+    "RunOptions",
+    "Train",
+]
 
 Preset = Literal["smoke", "small", "laptop", "paper"]
 
@@ -150,3 +159,11 @@ class CollectOptions:
     def __post_init__(self) -> None:
         if not self.runs:
             raise ValueError("RUN: expected the directory of at least one run, got none")
+
+
+@dataclass(frozen=True)
+class GalleryOptions:
+    """Draw blocks, grids and networks as SVG, and the wavefront as a moving picture."""
+
+    out: Path = Path("gallery")
+    """The directory to write to."""

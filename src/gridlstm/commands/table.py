@@ -4,7 +4,14 @@ from collections.abc import Mapping
 
 from gridlstm.bench.table import BENCHMARKS
 from gridlstm.command import Command
-from gridlstm.commands.options import CollectOptions, Eval, ExportOptions, ListOptions, Train
+from gridlstm.commands.options import (
+    CollectOptions,
+    Eval,
+    ExportOptions,
+    GalleryOptions,
+    ListOptions,
+    Train,
+)
 from gridlstm.commands.report_options import ReportOptions, WatchOptions
 from gridlstm.commands.reproduce_options import ReproduceOptions
 from gridlstm.experiments.registry import EXPERIMENTS
@@ -32,6 +39,7 @@ COMMANDS: Mapping[str, Command | Mapping[str, Command]] = {
     "plot": _FIGURES,
     "list": Command(ListOptions, "gridlstm.commands.overview:list_all"),
     "collect": Command(CollectOptions, "gridlstm.commands.overview:collect"),
+    "gallery": Command(GalleryOptions, "gridlstm.commands.gallery:run"),
     "bench": BENCHMARKS,
 }
 """Commands by name; ``plot`` and ``bench`` are groups of commands."""

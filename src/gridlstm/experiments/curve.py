@@ -1,7 +1,8 @@
 """Learning curves: the measurement of an experiment against samples (as in Figure 4)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 from gridlstm.errors import one_line
 from gridlstm.experiments.measure_axis import show_measure
 from gridlstm.experiments.record import Experiment
+from gridlstm.experiments.run_labels import label_runs
 from gridlstm.experiments.trained import record_and_options
 from gridlstm.figures.options import CurveOptions
 from gridlstm.figures.save import write_figure
@@ -84,14 +86,34 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
         raise ValueError(f"plot curve: expected runs with one measure, got {', '.join(names)}")
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
-    for curve in curves:
+    labels = label_runs(curves)
+    for curve, label, (colour, line) in zip(curves, labels, _styles(), strict=False):
         unit = curve.experiment.samples_unit[1](curve.options)
-        name = curve.name.replace("$", r"\$")  # Matplotlib would read a formula.
-        axes.plot([n / unit for n in curve.samples], curve.values, label=name, linewidth=1.2)
+        axes.plot(
+            [n / unit for n in curve.samples],
+            curve.values,
+            label=label.replace("$", r"\$"),  # Matplotlib would read a formula.
+            color=colour,
+            linestyle=line,
+            linewidth=1.4,
+        )
     axes.set_xlabel(curves[0].experiment.samples_unit[0])
     show_measure(axes, measure, [value for curve in curves for value in curve.values])
     axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
-    axes.set_title(", ".join(sorted({curve.experiment.name for curve in curves})), fontsize=10)
+    columns = 2 if len(labels) > 3 and max(map(len, labels)) <= 36 else 1
+    # Below the axes, a legend hides no curve.
+    figure.legend(fontsize=8, loc="outside lower center", ncols=columns)
+    axes.set_title(", ".join(sorted({_task(curve) for curve in curves})), fontsize=10)
     return figure
+
+
+def _styles() -> Iterator[tuple[str, str]]:
+    """Pairs of colour and line, all different up to forty curves."""
+    return cycle((f"C{k}", line) for line in ("-", "--", ":", "-.") for k in range(10))
+
+
+def _task(curve: Curve) -> str:
+    """The experiment and the size of its task, or its data."""
+    size = f"{curve.options.size} {curve.experiment.unit}".strip()
+    return f"{curve.experiment.name}, {size}".replace("$", r"\$")

@@ -139,6 +139,7 @@ class Experiment(Generic[OptionsType]):
         load: loads the trained network from a :class:`~gridlstm.training.rundir.RunDir`, without the
             data that it was trained on. Default: the network is that of the problem, which needs none.
         table: makes the table of results from runs that ``gridlstm collect`` wrote.
+        networks: what the figures call each network.
         next_command: a command to suggest after training: arguments, ``  # `` and what it does.
         unit: the unit of the size of the task, as ``"bits"``.
         samples_unit: the label of the horizontal axis of a learning curve, and a function of the
@@ -156,6 +157,7 @@ class Experiment(Generic[OptionsType]):
     measure: Measure
     table: str
     load: str = "gridlstm.experiments.trained:load_from_options"
+    networks: Mapping[str, str] = field(default_factory=dict)
     next_command: str = "generate --prompt ROMEO:  # write like Shakespeare"
     unit: str = ""
     samples_unit: tuple[str, Callable[[OptionsType], float]] = ("samples, thousands", _thousands)
@@ -181,6 +183,10 @@ class Experiment(Generic[OptionsType]):
         """
         problem: Problem = import_name(self.problem)(options, data)
         return problem
+
+    def network_title(self, network: str) -> str:
+        """What figures call a network."""
+        return self.networks.get(network, network.replace("-", " "))
 
     def run_name(self, options: OptionsType) -> str:
         """The default name of a run."""

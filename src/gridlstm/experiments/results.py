@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,8 @@ __all__ = [
     "RunGroup",
     "Table",
     "collect_run",
+    "compared_options",
+    "describe_value",
     "group_runs",
     "is_uncommitted",
     "note_for",
@@ -149,15 +151,14 @@ def group_runs(runs: Iterable[CollectedRun], *alike: str) -> list[RunGroup]:
     """
     groups: dict[str, list[CollectedRun]] = {}
     for run in runs:
-        key = json.dumps([run["experiment"], _compared(run)], sort_keys=True)
+        key = json.dumps([run["experiment"], compared_options(run["options"])], sort_keys=True)
         groups.setdefault(key, []).append(run)
     rows = [RunGroup(members) for members in groups.values()]
     return [row._replace(difference=_difference(row, rows, alike)) for row in rows]
 
 
-def _compared(run: CollectedRun) -> dict[str, Any]:
+def compared_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that decide what a run computes."""
-    options: dict[str, Any] = run["options"]
     left_out = set(NOT_COMPARED)
     if options["schedule"] == "constant":
         left_out.add("samples")  # Then it says only when to stop.
@@ -169,13 +170,14 @@ def _difference(row: RunGroup, rows: Sequence[RunGroup], alike: Sequence[str]) -
         first = group.runs[0]
         return [first["experiment"], *(first["options"].get(name) for name in alike)]
 
-    similar = [_compared(other.runs[0]) for other in rows if shown(other) == shown(row)]
-    options = _compared(row.runs[0])
+    similar = [compared_options(other.options) for other in rows if shown(other) == shown(row)]
+    options = compared_options(row.options)
     names = [name for name in options if any(o.get(name) != options[name] for o in similar)]
-    return "".join(f", {name.replace('_', ' ')} {_value(options[name])}" for name in names)
+    return "".join(f", {name.replace('_', ' ')} {describe_value(options[name])}" for name in names)
 
 
-def _value(value: Any) -> str:
+def describe_value(value: Any) -> str:
+    """The value of an option, as tables and legends show it."""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

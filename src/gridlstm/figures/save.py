@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from gridlstm.errors import one_line
@@ -22,8 +23,8 @@ def save_figure(figure: Figure, out: Path) -> list[Path]:
     """Writes a figure as PNG and SVG, each atomically."""
     paths = [out.parent / f"{out.name.removesuffix(out.suffix)}{suffix}" for suffix in (".png", ".svg")]
     for path in paths:
-        # Without a date, the same runs make the same file.
+        # Without a date and with fixed names of elements, the same runs make the same file.
         metadata = {"Date": None} if path.suffix == ".svg" else None
-        with atomic_write(path) as temporary:
+        with atomic_write(path) as temporary, rc_context({"svg.hashsalt": "gridlstm"}):
             figure.savefig(temporary, dpi=120, format=path.suffix[1:], metadata=metadata)
     return paths

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from gridlstm.drawing import Drawing, draw_stack
 from gridlstm.grid import GridLSTM
 from gridlstm.state import State
 
@@ -70,6 +71,12 @@ class GridStack(nn.Module):
     def layers(self) -> list[GridLSTM]:
         """The grids, from the first to the last."""
         return [grid for grid in self.grids if isinstance(grid, GridLSTM)]
+
+    def draw(self) -> Drawing:
+        """Draws the grids, as :meth:`GridLSTM.draw` does."""
+        own = [next(grid.parameters()) for grid in self.layers]
+        weights = [next(k for k, other in enumerate(own) if other is first) for first in own]
+        return draw_stack([grid.dims for grid in self.layers], self.along, weights)
 
     def forward(
         self,

@@ -2,7 +2,7 @@
 
 from gridlstm.experiments.addition.options import PRESETS, AdditionOptions
 from gridlstm.experiments.addition.reproduction import FIGURES
-from gridlstm.experiments.algorithmic.options import ACCURACY, TABLE
+from gridlstm.experiments.algorithmic.options import ACCURACY, NETWORKS, TABLE
 from gridlstm.experiments.record import Experiment
 
 __all__ = ["ADDITION"]
@@ -14,6 +14,7 @@ ADDITION = Experiment(
     problem="gridlstm.experiments.addition.problem:AdditionProblem",
     measure=ACCURACY,
     table=TABLE,
+    networks=NETWORKS,
     unit="digits",
     paper_figures=FIGURES,
 )

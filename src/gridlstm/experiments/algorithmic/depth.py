@@ -36,36 +36,38 @@ def draw_depth(curves: Sequence[Curve], thresholds: Sequence[float]) -> Figure:
         raise ValueError("plot depth: expected runs with an accuracy, got others")
     figure = Figure(figsize=(4.2 * len(thresholds), 3.8), layout="constrained")
     panels = figure.subplots(1, len(thresholds), squeeze=False, sharey=True)[0]
+    networks = sorted({curve.options.network for curve in curves})
+    apart = 0.03 * max(curve.options.layers for curve in curves)
     for axes, threshold in zip(panels, thresholds, strict=True):
-        for network in sorted({curve.options.network for curve in curves}):
+        for k, network in enumerate(networks):
             of_network = [curve for curve in curves if curve.options.network == network]
-            _draw_network(axes, network, of_network, threshold)
+            # Side by side: networks with the same layers and samples would hide each other.
+            _draw_network(axes, of_network, threshold, aside=apart * (k - (len(networks) - 1) / 2))
         axes.set_title(f"accuracy of {threshold:.0%}", fontsize=10)
         axes.set_xlabel("layers")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xticks(sorted({curve.options.layers for curve in curves}))
         axes.grid(alpha=0.3)
-    panels[0].set_ylabel("samples, thousands (hollow: not reached)")
-    panels[0].set_ylim(bottom=0)
-    panels[-1].legend(fontsize=8)
+    panels[0].set_ylabel("samples, thousands\n(hollow: not reached)")
+    panels[0].set_ylim(0, 1.08 * max(curve.samples[-1] for curve in curves) / 1000)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(networks))
     return figure
 
 
-def _draw_network(axes: Axes, network: str, curves: Sequence[Curve], threshold: float) -> None:
+def _draw_network(axes: Axes, curves: Sequence[Curve], threshold: float, aside: float) -> None:
+    experiment, network = curves[0].experiment, curves[0].options.network
     marker = marker_of(network)
-    needed = [(curve, curve.reached(threshold)) for curve in curves]
-    style: dict[str, Any] = {"linestyle": "", "color": marker.colour}
+    needed = [(curve.options.layers + aside, curve, curve.reached(threshold)) for curve in curves]
+    style: dict[str, Any] = {"linestyle": "", "color": marker.colour, "marker": marker.shape}
     axes.plot(
-        [curve.options.layers for curve, samples in needed if samples is not None],
-        [samples / 1000 for _, samples in needed if samples is not None],
-        marker=marker.shape if marker.tied else "x",
-        label=marker.label,
+        [layers for layers, _, samples in needed if samples is not None],
+        [samples / 1000 for _, _, samples in needed if samples is not None],
+        label=experiment.network_title(network),
         **style,
     )
     axes.plot(
-        [curve.options.layers for curve, samples in needed if samples is None],
-        [curve.samples[-1] / 1000 for curve, samples in needed if samples is None],
-        marker=marker.shape,
+        [layers for layers, _, samples in needed if samples is None],
+        [curve.samples[-1] / 1000 for _, curve, samples in needed if samples is None],
         fillstyle="none",
-        alpha=0.6,
         **style,
     )

@@ -1,23 +1,28 @@
-"""Markers of networks in figures."""
+"""Markers of networks in figures: no two share a shape or a colour."""
 
 from typing import NamedTuple
 
 __all__ = ["Marker", "marker_of"]
 
-SHAPES = {"grid": "o", "stacked": "s", "tanh": "^", "relu": "v"}
-COLOURS = {"grid": "C0", "stacked": "C1", "tanh": "C2", "relu": "C3"}
+_MARKERS = {
+    "tied-grid": ("o", "#1f77b4"),
+    "untied-grid": ("X", "#2ca02c"),
+    "tied-stacked": ("s", "#ff7f0e"),
+    "untied-stacked": ("D", "#d62728"),
+    "tied-tanh": ("^", "#9467bd"),
+    "untied-tanh": ("<", "#8c564b"),
+    "tied-relu": ("v", "#e377c2"),
+    "untied-relu": (">", "#17becf"),
+}
 
 
 class Marker(NamedTuple):
-    """The label, shape and colour of a network, and whether its weights are tied."""
+    """The shape and colour of a network."""
 
-    label: str
     shape: str
     colour: str
-    tied: bool
 
 
 def marker_of(network: str) -> Marker:
     """The marker of a network such as ``tied-grid``."""
-    tied, _, kind = network.partition("-")
-    return Marker(network.replace("-", " "), SHAPES[kind], COLOURS[kind], tied == "tied")
+    return Marker(*_MARKERS[network])

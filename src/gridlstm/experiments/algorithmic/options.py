@@ -11,6 +11,13 @@ __all__ = ["ACCURACY", "BRIEF", "LAPTOP", "TABLE", "SymbolNetwork", "check_task"
 SymbolNetwork = Literal["tied-grid", "untied-grid", "tied-stacked", "untied-stacked"]
 """The networks that read sequences of symbols."""
 
+NETWORKS = {
+    "tied-grid": "tied 2-LSTM",
+    "untied-grid": "untied 2-LSTM",
+    "tied-stacked": "tied Stacked LSTM",
+    "untied-stacked": "Stacked LSTM",
+}
+"""What figures call them."""
 ACCURACY = Measure("accuracy", "accuracy", lower_is_better=False)
 TABLE = "gridlstm.experiments.algorithmic.results:make_table"
 LAPTOP = Training(rate=3e-3, minutes=60)

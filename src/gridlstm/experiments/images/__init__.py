@@ -2,6 +2,7 @@
 
 from gridlstm.command import Command
 from gridlstm.experiments.images.options import (
+    NETWORKS,
     PRESETS,
     ActivationsOptions,
     ClassifyOptions,
@@ -24,6 +25,7 @@ IMAGES = Experiment(
     measure=Measure("error", "error on validation images", scale="log", percent=True),
     load=f"{_FOLDER}.problem:load_classifier",
     table=f"{_FOLDER}.results:make_table",
+    networks=NETWORKS,
     next_command="plot mistakes {run}  # the test images it gets wrong",
     commands={"classify": Command(ClassifyOptions, f"{_FOLDER}.commands:classify_pictures")},
     figures={

@@ -29,6 +29,18 @@ SHRINKING = ("renet", "convolutional")
 """Networks in which every layer, not only the first, turns patches into single positions."""
 
 
+NETWORKS = {
+    "untied-grid": "3-LSTM",
+    "tied-grid": "3-LSTM, tied",
+    "untied-relu-grid": "3-LSTM with ReLU depth",
+    "tied-relu-grid": "3-LSTM with ReLU depth, tied",
+    "multidimensional": "Multidimensional LSTM",
+    "renet": "ReNet",
+    "convolutional": "convolutional network",
+}
+"""What tables and figures call the networks."""
+
+
 @dataclass(frozen=True)
 class ImageOptions(Options):
     """Recognise handwritten digits, or your own classes of pictures (appendix, Figures 11 and 12)."""

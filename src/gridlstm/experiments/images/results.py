@@ -2,20 +2,11 @@
 
 from collections.abc import Sequence
 
+from gridlstm.experiments.images.options import NETWORKS
 from gridlstm.experiments.paper import paper_results
 from gridlstm.experiments.results import CollectedRun, Table, group_runs, note_for, span
 
 __all__ = ["make_table"]
-
-NETWORKS = {
-    "untied-grid": "3-LSTM",
-    "tied-grid": "3-LSTM, tied",
-    "untied-relu-grid": "3-LSTM with ReLU depth",
-    "tied-relu-grid": "3-LSTM with ReLU depth, tied",
-    "multidimensional": "Multidimensional LSTM",
-    "renet": "ReNet",
-    "convolutional": "convolutional network",
-}
 
 
 def make_table(runs: Sequence[CollectedRun]) -> Table:

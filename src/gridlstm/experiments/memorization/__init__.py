@@ -2,7 +2,7 @@
 
 from gridlstm.command import Command
 from gridlstm.experiments.algorithmic.figure_options import DepthOptions
-from gridlstm.experiments.algorithmic.options import ACCURACY, TABLE
+from gridlstm.experiments.algorithmic.options import ACCURACY, NETWORKS, TABLE
 from gridlstm.experiments.memorization.options import PRESETS, MemorizationOptions
 from gridlstm.experiments.memorization.reproduction import FIGURES
 from gridlstm.experiments.record import Experiment
@@ -16,6 +16,7 @@ MEMORIZATION = Experiment(
     problem="gridlstm.experiments.memorization.problem:MemorizationProblem",
     measure=ACCURACY,
     table=TABLE,
+    networks=NETWORKS,
     unit="symbols",
     figures={"depth": Command(DepthOptions, "gridlstm.experiments.algorithmic.depth:plot")},
     paper_figures=FIGURES,

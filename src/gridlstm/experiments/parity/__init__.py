@@ -20,6 +20,14 @@ PARITY = Experiment(
     problem="gridlstm.experiments.parity.problem:ParityProblem",
     measure=ACCURACY,
     table=TABLE,
+    networks={
+        "tied-grid": "tied 1-LSTM",
+        "untied-grid": "untied 1-LSTM",
+        "tied-tanh": "tied tanh network",
+        "untied-tanh": "untied tanh network",
+        "tied-relu": "tied ReLU network",
+        "untied-relu": "untied ReLU network",
+    },
     unit="bits",
     figures={
         "solutions": Command(SolutionsOptions, "gridlstm.experiments.parity.solutions:plot"),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from gridlstm.experiments.parity.options import MemoriesOptions
@@ -94,6 +95,7 @@ def draw_memories(network: ParityNetwork, bits: int, string: str | None, count: 
     axes.set_yticks(range(len(neurons)), [str(neurons[k]) for k in rising], fontsize=6)
     axes.set_ylabel("neuron")
     axes.set_xlabel("layer")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     shortened = string if len(string) <= 50 else f"{string[:24]}…{string[-24:]}"
     axes.set_title(f"memory of counting neurons, input {shortened}", fontsize=8)
     figure.colorbar(image)

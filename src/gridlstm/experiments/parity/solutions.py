@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -12,6 +13,13 @@ from gridlstm.figures.save import write_figure
 from gridlstm.training.rundir import RunDir
 
 __all__ = ["draw_runs", "draw_solutions", "plot"]
+
+
+_STARTS = {
+    "random": "weights of random size",
+    "signs": "weights of one size, random signs",
+}
+"""What the initialisations are."""
 
 
 def plot(options: SolutionsOptions) -> None:
@@ -39,11 +47,15 @@ def draw_solutions(curves: Sequence[Curve]) -> Figure:
         of_start = [curve for curve in curves if curve.options.start == start]
         for network in sorted({curve.options.network for curve in of_start}):
             _draw_network(axes, network, [c for c in of_start if c.options.network == network])
-        axes.set_title(f"{start} start", fontsize=10)
+        axes.set_title(f"start: {_STARTS[start]}", fontsize=10)
         axes.set_xlabel("input bits k (hollow: not solved)")
         axes.set_xlim(left=0)
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+    labelled: dict[str, Artist] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        labelled |= dict(zip(labels, handles, strict=True))
+    figure.legend([*labelled.values()], [*labelled], fontsize=8, loc="outside lower center", ncols=3)
     panels[0].set_ylabel("layers")
     panels[0].set_ylim(bottom=0)  # The axis is shared, so it is set after all panels are drawn.
     panels[0].yaxis.get_major_locator().set_params(integer=True)
@@ -52,7 +64,7 @@ def draw_solutions(curves: Sequence[Curve]) -> Figure:
 
 def _draw_network(axes: Axes, network: str, curves: Sequence[Curve]) -> None:
     marker = marker_of(network)
-    label: str | None = marker.label
+    label: str | None = curves[0].experiment.network_title(network)
     for solved in (True, False):
         chosen = [curve for curve in curves if (curve.reached(1.0) is not None) == solved]
         if chosen:
@@ -63,7 +75,6 @@ def _draw_network(axes: Axes, network: str, curves: Sequence[Curve]) -> None:
                 marker=marker.shape,
                 color=marker.colour,
                 fillstyle="full" if solved else "none",
-                alpha=1.0 if marker.tied else 0.5,
                 label=label,
             )
             label = None

@@ -23,6 +23,11 @@ TRANSLATION = Experiment(
     measure=Measure("perplexity", "perplexity", scale="log"),
     load=f"{_FOLDER}.text_translator:load_translator",
     table=f"{_FOLDER}.results:make_table",
+    networks={
+        "reencoder": "Reencoder",
+        "attention": "LSTM with attention",
+        "depth-gated": "depth-gated LSTM with attention",
+    },
     next_command="translate {run}  # type sentences, one per line",
     eval_options=TranslationEval,
     commands={"translate": Command(TranslateOptions, f"{_FOLDER}.commands:translate_lines")},

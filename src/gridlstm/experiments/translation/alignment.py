@@ -1,25 +1,21 @@
 """Heat maps of how a model relates the words of two sentences."""
 
-import logging
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from numpy.typing import NDArray
 
 from gridlstm.experiments.translation.options import AlignmentOptions
 from gridlstm.experiments.translation.text_translator import Language, TextTranslator, load_translator
 from gridlstm.experiments.translation.vocabulary import BEGIN
+from gridlstm.figures.find_font import find_font
 from gridlstm.figures.save import write_figure
 from gridlstm.models.attention import AttentionTranslator
 from gridlstm.training.rundir import RunDir
 
 __all__ = ["draw_alignment", "draw_sentences", "plot"]
-
-_log = logging.getLogger("gridlstm")
 
 
 def plot(options: AlignmentOptions) -> None:
@@ -76,7 +72,7 @@ def draw_alignment(
         source: the words of the source sentence.
         target: the predicted words, including the end.
     """
-    font, (source, target) = _with_font(source, target)
+    font, (source, target) = find_font(source, target)
     width = 1.6 + 0.34 * len(source)
     figure = Figure(figsize=(width * len(maps), 1.4 + 0.26 * len(target)), layout="constrained")
     panels = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
@@ -87,37 +83,7 @@ def draw_alignment(
         if max(map(len, source)) > 2:
             axes.tick_params(axis="x", rotation=60)
         axes.set_title(title, fontsize=9)
+        axes.set_xlabel("source", fontsize=8)
         figure.colorbar(image, ax=axes)
+    panels[0].set_ylabel("predicted", fontsize=8)
     return figure
-
-
-def _with_font(*sentences: Sequence[str]) -> tuple[FontProperties, list[list[str]]]:
-    """A font with all characters, and the words; if there is no such font, with code points."""
-    characters = frozenset(ord(c) for sentence in sentences for word in sentence for c in word)
-    path = _font(characters)
-    if path is not None:
-        return FontProperties(fname=path), [list(sentence) for sentence in sentences]
-    default = findfont(FontProperties())
-    known = _characters(default)
-    _log.warning("no installed font has all characters; some are shown as code points")
-    return FontProperties(fname=default), [
-        ["".join(c if ord(c) in known else f"U+{ord(c):X}" for c in word) for word in sentence]
-        for sentence in sentences
-    ]
-
-
-@lru_cache(maxsize=16)
-def _font(characters: frozenset[int]) -> str | None:
-    """The file of an installed font with all characters, preferably the default one."""
-    # The font Last Resort has every character, but only as a box.
-    installed = (font.fname for font in fontManager.ttflist if "Last Resort" not in font.name)
-    paths = dict.fromkeys([findfont(FontProperties()), *installed])
-    return next((path for path in paths if characters <= _characters(path)), None)
-
-
-def _characters(path: str) -> set[int]:
-    """The code points of a font; none if its file is missing or damaged."""
-    try:
-        return set(get_font(path).get_charmap())
-    except (OSError, RuntimeError):
-        return set()
