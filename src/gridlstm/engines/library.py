@@ -21,11 +21,12 @@ from gridlstm.engines.recording import inside_operator
 from gridlstm.engines.wavefront import (
     SECOND_DERIVATIVES,
     backward_pass,
-    flatten,
     forward_pass,
     grouped,
     make_call,
     new_state,
+    present,
+    spread,
 )
 from gridlstm.engines.workspace import Workspace, pitch
 from gridlstm.geometry import GridShape
@@ -34,12 +35,10 @@ from gridlstm.state import State
 __all__ = [
     "OPTIONS",
     "differentiate",
-    "present",
     "refuse",
     "run_backward",
     "run_forward",
     "save",
-    "spread",
 ]
 
 OPTIONS = 11
@@ -282,12 +281,6 @@ def _split(
     return grouped(PhaseWeights, flat[:count]), grouped(State, flat[count:])
 
 
-def spread(given: Sequence[bool], tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """The tensors, and ``None`` between them where none is given."""
-    rest = iter(tensors)
-    return [next(rest) if there else None for there in given]
-
-
 def _drawn(
     kept: Tensor | None,
     scale: Tensor | None,
@@ -320,8 +313,3 @@ def _restore(call: Call, saved: Sequence[Tensor]) -> tuple[Buffers, Workspace]:
     inputs = [*[hidden] * (count - len(inputs)), *inputs]
     gates = [rows(g, overwritten=True) for g in saved[-count:]]
     return Buffers(hidden, memory, inputs, gates), workspace
-
-
-def present(groups: Sequence[State | PhaseWeights]) -> list[Tensor]:
-    """The tensors of weights or states, without those that are missing."""
-    return [t for t in flatten(groups) if t is not None]

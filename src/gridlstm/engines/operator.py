@@ -15,10 +15,10 @@ from torch import Tensor
 from gridlstm.block import Block, Dropout, Kept, PhaseWeights
 from gridlstm.checks import autocast_dtype
 from gridlstm.engines import wavefront
-from gridlstm.engines.library import present, run_forward, spread
+from gridlstm.engines.library import run_forward
 from gridlstm.engines.recording import check_transforms, is_graph, is_transformed
 from gridlstm.engines.transforms import run_transformed
-from gridlstm.engines.wavefront import flatten, grouped
+from gridlstm.engines.wavefront import flatten, grouped, present, spread
 from gridlstm.geometry import GridShape
 from gridlstm.state import State
 

@@ -36,7 +36,9 @@ __all__ = [
     "grouped",
     "make_call",
     "new_state",
+    "present",
     "run",
+    "spread",
 ]
 
 
@@ -277,6 +279,17 @@ def grouped(kind: type[Group], tensors: Sequence[Any]) -> list[Group]:
     """The inverse of :func:`flatten`."""
     size = len(kind._fields)
     return [kind(*tensors[i : i + size]) for i in range(0, len(tensors), size)]
+
+
+def spread(given: Sequence[bool], tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """The tensors, and ``None`` between them where none is given."""
+    rest = iter(tensors)
+    return [next(rest) if there else None for there in given]
+
+
+def present(groups: Sequence[State | PhaseWeights]) -> list[Tensor]:
+    """The tensors of weights or states, without those that are missing."""
+    return [t for t in flatten(groups) if t is not None]
 
 
 def _weight_count(call: Call) -> int:
