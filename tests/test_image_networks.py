@@ -26,7 +26,7 @@ from gridlstm.experiments.registry import EXPERIMENTS, from_flat
 from gridlstm.models.image_network import CORNERS, ImageNetwork
 from gridlstm.training.weights import load_weights
 
-from .numpy_grid import Array, Pair, block
+from .numpy_grid import Array, Pair, Weights, block
 
 FAMILIES = [ImageGridLSTM, ImageMultidimensionalLSTM, ReNet, ConvolutionalNetwork]
 STARTS = [("top", "left"), ("top", "right"), ("bottom", "right"), ("bottom", "left")]
@@ -61,7 +61,11 @@ def appendix(net: ImageGridLSTM, image: Array) -> tuple[list[Array], Array]:
     for k, grid in enumerate(net.stack.layers):
         down, right = STARTS[k % 4]
         weights = [
-            tuple(t.detach().numpy() for t in grid.weights_of(name))
+            Weights(
+                zip(
+                    ("weight", "bias"), (t.detach().numpy() for t in grid.weights_of(name)), strict=True
+                )
+            )
             for name in ("row", "column", "depth")
         ]
         zero = (np.zeros(d), np.zeros(d))
@@ -69,9 +73,7 @@ def appendix(net: ImageGridLSTM, image: Array) -> tuple[list[Array], Array]:
         for r in range(rows) if down == "top" else reversed(range(rows)):
             for c in range(columns) if right == "left" else reversed(range(columns)):
                 arriving = [along_rows[c], along_columns[r], along_depth[r, c]]
-                along_rows[c], along_columns[r], along_depth[r, c] = block(
-                    grid.dims, weights, arriving, "paper"
-                )
+                along_rows[c], along_columns[r], along_depth[r, c] = block(grid, weights, arriving)
         layer = [
             [
                 np.concatenate(along_depth[r, c] if cells else along_depth[r, c][:1])

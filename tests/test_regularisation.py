@@ -112,13 +112,15 @@ def test_a_forget_bias_keeps_its_meaning_with_layer_norm(engine: str) -> None:
 
 def test_layer_norm_and_zoneout_say_why_the_kernel_is_not_used() -> None:
     reason = "  compiled kernel is not used: it does not implement"
+    device = "  Triton is not used: it runs on CUDA and ROCm, not on cpu"
     grid = GridLSTM(["x", Dim("y", "gru")], 4, layer_norm=True)
     assert grid.explain().splitlines()[1:] == [
         "backend: PyTorch",
         f"{reason} these cells: layer-normalised lstm, layer-normalised gru",
+        device,
     ]
     grid = GridLSTM(["x"], 4, zoneout=0.1)
-    assert grid.explain().splitlines()[1:] == ["backend: PyTorch", f"{reason} zoneout"]
+    assert grid.explain().splitlines()[1:] == ["backend: PyTorch", f"{reason} zoneout", device]
     grid = GridLSTM(["x"], 4, dropout=0.1, dropout_tied=["x"], dropout_between=["x"])
     assert grid.explain().splitlines()[1:] == ["backend: compiled kernel"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from tests.numpy_grid import block, lstm, sigmoid
+from tests.numpy_grid import Weights, block, lstm, sigmoid
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -141,7 +141,7 @@ def test_the_reencoder_is_what_the_paper_says(entry: str) -> None:
         """Rows of a grid; gives what leaves along source in each row, and along depth at each block."""
         grid = net.stack.layers[layer]
         weights = [
-            (tables[f"stack.grids.{layer}.weight_{n}"], tables[f"stack.grids.{layer}.bias_{n}"])
+            Weights({kind: tables[f"stack.grids.{layer}.{kind}_{n}"] for kind in ("weight", "bias")})
             for n in ("source", "target", "depth")
         ]
         left, up = [], {}
@@ -149,7 +149,7 @@ def test_the_reencoder_is_what_the_paper_says(entry: str) -> None:
             travelling = along_source[row]
             for column in order:
                 arriving = [travelling, along_target[column], (along_depth[row, column], zero[:0])]
-                leaving = block(grid.dims, weights, arriving, "paper")
+                leaving = block(grid, weights, arriving)
                 travelling, along_target[column], (up[row, column], _) = leaving
             left.append(travelling)
         return left, up
@@ -276,7 +276,8 @@ def test_attention_is_that_of_the_paper() -> None:
     def cell(name: str, x: np.ndarray, state: tuple[np.ndarray, np.ndarray]):
         W = np.hstack((p[f"{name}.layers.0.input.weight"], p[f"{name}.layers.0.recurrent.weight"]))
         H = np.concatenate((x, state[0]))
-        return lstm(H, state[1], W, p[f"{name}.layers.0.input.bias"], "standard")
+        b = p[f"{name}.layers.0.input.bias"]
+        return lstm(H, state[1], Weights(weight=W, bias=b), "standard")
 
     def read(name: str, order: list[int]) -> dict[int, np.ndarray]:
         state, found = (np.zeros(4), np.zeros(4)), {}
@@ -349,9 +350,8 @@ def test_a_depth_gate_lets_the_memory_below_pass() -> None:
             W, b = p[f"layers.{layer}.input.weight"], p[f"layers.{layer}.input.bias"]
             joint = np.hstack((W[:16], p[f"layers.{layer}.recurrent.weight"]))
             before = m[layer]
-            h[layer], m[layer] = lstm(
-                np.concatenate((inputs, h[layer])), before, joint, b[:16], "standard"
-            )
+            gates = Weights(weight=joint, bias=b[:16])
+            h[layer], m[layer] = lstm(np.concatenate((inputs, h[layer])), before, gates, "standard")
             if layer:
                 peepholes = p["layers.1.before"] * before + p["layers.1.below"] * m[0]
                 gate = sigmoid(W[16:] @ inputs + b[16:] + peepholes)

@@ -199,7 +199,11 @@ def _derived(module: nn.Module) -> tuple[GridLSTM, dict[str, Any]]:
 def _encode(name: str, value: Any) -> Any:
     """An argument as JSON."""
     if isinstance(value, Dim):
-        members = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
+        members = {
+            field.name: (getattr(value, field.name), field.default)
+            for field in fields(value)
+            if field.init
+        }
         return {
             key: _encode(f'{name}: dimension "{value.name}": {key}', member)
             for key, (member, default) in members.items()

@@ -50,6 +50,7 @@ class LSTM(Cell):
     name = "lstm"
     gates = 4
     has_memory = True
+    has_peepholes = False
 
     def __init__(self, output: Output = "paper") -> None:
         self.output = output
@@ -57,8 +58,9 @@ class LSTM(Cell):
 
     @property
     def vectors(self) -> Mapping[str, int]:
-        """Gain and bias of the memory where it is normalised."""
-        return {"memory_gain": 1, "memory_bias": 1} if self.normalises_memory else {}
+        """Peepholes, if any; gain and bias of the memory where it is normalised."""
+        peepholes = {"peephole": 3} if self.has_peepholes else {}
+        return {**peepholes, **({"memory_gain": 1, "memory_bias": 1} if self.normalises_memory else {})}
 
     def normalised(self) -> Cell:
         """The same cell, with an output gate that reads a normalised memory."""
@@ -176,8 +178,4 @@ class PeepholeLSTM(LSTM):
     """
 
     name = "peephole"
-
-    @property
-    def vectors(self) -> Mapping[str, int]:
-        """The diagonal weights ``p_u, p_f, p_o``, and those of an LSTM."""
-        return {"peephole": 3, **super().vectors}
+    has_peepholes = True

@@ -52,7 +52,7 @@ class Kernel(ctypes.CDLL):
                 super().__init__(path)
         self.key = key
         sizes = (ctypes.c_int64 * len(SIZES))()
-        self.struct_sizes(sizes)
+        self.struct_sizes(sizes, ctypes.c_int64(len(SIZES)))
         if list(sizes) != SIZES:
             raise OSError(
                 f"expected structures of {SIZES} bytes, got {list(sizes)} in the compiled kernel"

@@ -1,7 +1,6 @@
 """Tasks on sequences of symbols: a network that reads one and predicts another."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -21,19 +20,19 @@ class SymbolReader(nn.Module):
     """Symbols ``[batch, time]`` to scores of symbols ``[batch, time, symbols]``.
 
     Args:
-        symbols: the symbols in the paper's notation; the network reads their numbers.
+        task: its symbols, of which the network reads the numbers.
         body: the network over sequences.
     """
 
-    def __init__(self, symbols: Sequence[str], body: SequenceGridLSTM | StackedLSTM) -> None:
+    def __init__(self, task: Task, body: SequenceGridLSTM | StackedLSTM) -> None:
         super().__init__()
-        self.symbols = tuple(symbols)
+        self.task = task
         self.body = body
-        self.scores = nn.Linear(body.output_size, len(symbols))
+        self.scores = nn.Linear(body.output_size, task.symbols)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Scores at every time."""
-        one_hot = F.one_hot(inputs, len(self.symbols)).to(self.scores.weight.dtype)
+        one_hot = F.one_hot(inputs, self.task.symbols).to(self.scores.weight.dtype)
         scores: Tensor = self.scores(self.body(one_hot)[0])
         return scores
 
@@ -44,8 +43,10 @@ def _(
 ) -> Interface:
     """Numbers of symbols, whose notation is part of the metadata, to scores."""
     check_unused(network, step=step, state=state, lengths=lengths)
-    symbols = Input("symbols", ("batch", "time"), most=len(network.symbols) - 1)
-    return Interface([symbols], ["scores"], metadata={"symbols": json.dumps(network.symbols)})
+    task = network.task
+    symbols = Input("symbols", ("batch", "time"), most=task.symbols - 1)
+    notation = json.dumps([task.show(symbol) for symbol in range(task.symbols)])
+    return Interface([symbols], ["scores"], metadata={"symbols": notation})
 
 
 class SymbolProblem(TaskProblem):
@@ -64,13 +65,12 @@ class SymbolProblem(TaskProblem):
     def network(self) -> nn.Module:
         """A 2-LSTM or a Stacked LSTM, tied along depth or not."""
         tied, _, kind = self.options.network.partition("-")
-        symbols = [self.task.show(symbol) for symbol in range(self.task.symbols)]
-        sizes = (len(symbols), self.options.hidden, self.options.layers)
+        sizes = (self.task.symbols, self.options.hidden, self.options.layers)
         shared: dict[str, Any] = {
             "tied": tied == "tied",
             "forget_bias": self.forget_bias,
             "batch_first": True,
         }
         if kind == "grid":
-            return SymbolReader(symbols, SequenceGridLSTM(*sizes, readout="both", **shared))
-        return SymbolReader(symbols, StackedLSTM(*sizes, **shared))
+            return SymbolReader(self.task, SequenceGridLSTM(*sizes, readout="both", **shared))
+        return SymbolReader(self.task, StackedLSTM(*sizes, **shared))
