@@ -32,7 +32,7 @@ test-browser: $(INSTALLED)  ## what needs Chromium and its driver: the pages
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[browser]'
 	REQUIRE_BROWSER=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 0 tests/browser
 
-screenshots: $(INSTALLED)  ## the pictures of pages in docs/screenshots
+screenshots: $(INSTALLED) docs  ## the pictures of pages in docs/screenshots
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[browser]'
 	SCREENSHOTS=docs/screenshots REQUIRE_BROWSER=1 OMP_NUM_THREADS=1 \
 		$(BIN)/python -m pytest -q -n 0 tests/browser -k screenshot
