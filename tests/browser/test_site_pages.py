@@ -1,4 +1,4 @@
-"""The documentation site that ``make docs`` has built, in Chromium: it loads nothing and fits a phone."""
+"""The documentation site that ``make docs`` built, in Chromium: it loads nothing and fits a phone."""
 
 from pathlib import Path
 
