@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from gridlstm.bench.cases import Case
-from gridlstm.bench.contenders import CONTENDERS, Work
+from gridlstm.bench.contenders import CONTENDERS
 from gridlstm.errors import ExpectedError
 
-__all__ = ["DisagreementError", "check", "describe", "measure", "set_threads"]
+__all__ = ["DisagreementError", "check", "describe", "measure", "set_threads", "time_once"]
 
 # The largest relative error of any output or gradient, as a norm, that still counts as equal.
 TOLERANCES = {
@@ -104,11 +104,12 @@ def measure(
                 for name, work in works.items():
                     if name not in SLOW or turn < SLOW_ROUNDS:
                         progress(f"{case.name}: {name}, round {turn + 1}")
-                        seconds[str(count)][name].append(_time(work))
+                        seconds[str(count)][name].append(time_once(work))
     return seconds
 
 
-def _time(work: Work) -> float:
+def time_once(work: Callable[[], object]) -> float:
+    """Seconds of a call, during which no garbage is collected."""
     gc.collect()
     gc.disable()
     try:

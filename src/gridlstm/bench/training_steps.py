@@ -1,6 +1,5 @@
 """``gridlstm bench train``: a whole training step as users run it, split into its parts."""
 
-import gc
 import statistics
 import tempfile
 import time
@@ -17,7 +16,7 @@ from rich.table import Table
 
 from gridlstm.bench.contenders import has_bfloat16
 from gridlstm.bench.limits import measure_limits
-from gridlstm.bench.measure import set_threads
+from gridlstm.bench.measure import set_threads, time_once
 from gridlstm.bench.options import TrainBench
 from gridlstm.bench.recorded import record_products, replay
 from gridlstm.engines.native.build import library
@@ -137,22 +136,11 @@ def _time_rounds(
         if turn >= 2 and time.perf_counter() - started > patience:
             break
         trainer.watch = watch = _Stopwatch()
-        seconds["update"].append(_time(trainer.update))
+        seconds["update"].append(time_once(trainer.update))
         for part, spent in watch.seconds.items():
             seconds[part].append(spent)
-        seconds["products"].append(_time(alone))
+        seconds["products"].append(time_once(alone))
     return seconds
-
-
-def _time(work: Callable[[], object]) -> float:
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
-    finally:
-        gc.enable()
 
 
 def _table(results: dict[str, Any]) -> Table:
