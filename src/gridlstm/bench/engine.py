@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -11,6 +10,7 @@ from gridlstm.bench.cases import CASES
 from gridlstm.bench.contenders import CONTENDERS, has_bfloat16
 from gridlstm.bench.measure import check, describe, measure
 from gridlstm.bench.options import EngineBench
+from gridlstm.bench.plain_table import make_plain_table
 from gridlstm.bench.rates_figure import draw_rates
 from gridlstm.engines.native.build import library
 from gridlstm.figures.save import save_figure
@@ -78,15 +78,11 @@ def run(options: EngineBench) -> None:
 
 def _table(results: dict[str, Any]) -> Table:
     """For each case and number of threads: milliseconds, GFLOP/s, and the ratios."""
-    table = Table(
+    table = make_plain_table(
         title="A step of the wavefront engine, compared with others",
         caption="prod.: time of wavefront over that of its matrix products alone. To the right, the "
         "time of others over that of wavefront: recomputing, in bfloat16, a plain loop over blocks, a "
         "product per gate, layer by layer, torch.nn.LSTM of equal FLOPs. The file has more.",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
     )
     rows = []
     for case in results["cases"]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -18,6 +17,7 @@ from gridlstm.bench.contenders import has_bfloat16
 from gridlstm.bench.limits import measure_limits
 from gridlstm.bench.measure import set_threads, time_once
 from gridlstm.bench.options import TrainBench
+from gridlstm.bench.plain_table import make_plain_table
 from gridlstm.bench.recorded import record_products, replay
 from gridlstm.engines.native.build import library
 from gridlstm.experiments.registry import EXPERIMENTS
@@ -145,15 +145,11 @@ def _time_rounds(
 
 def _table(results: dict[str, Any]) -> Table:
     """For each step: its time, its rate as a share of the limits, and the shares of its parts."""
-    table = Table(
+    table = make_plain_table(
         title="A training step",
         caption="prod.: share of the step that its matrix products alone would take. peak: its "
         "rate over that of a large product. ±: half the range of the rounds, in percent of the step. "
         "Then, in percent, the shares of the parts, and of evaluations in the time of a run.",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
     )
     titles = ("experiment", "with", "thr", "ms", "±", "prod.", "peak")
     for title in (*titles, "fwd", "bwd", "clip", "opt", "eval"):

@@ -108,8 +108,9 @@ class Muon(torch.optim.Optimizer):
     def _split(self, parameter: Tensor) -> Tensor:
         """The matrices of a parameter, ``[matrices, rows, columns]``."""
         *_, rows, columns = parameter.shape
-        separate = self.rows is not None and rows % self.rows == 0
-        return parameter.reshape(-1, self.rows if separate and self.rows else rows, columns)
+        if self.rows and rows % self.rows == 0:
+            rows = self.rows
+        return parameter.reshape(-1, rows, columns)
 
     def _update_by_adam(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
         for parameter in parameters:
