@@ -1,16 +1,25 @@
 """The parameters of a grid: how they are made, initialised, and stacked for an engine."""
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import Self
 
 from gridlstm.block import Block, PhaseWeights, Transform
 from gridlstm.dim import Dim
+from gridlstm.engines.recording import is_recorded, is_transformed
 from gridlstm.fixed import FixedArguments
 from gridlstm.grid_options import Init
 
 __all__ = ["GridParameters"]
+
+
+_stacked: WeakKeyDictionary[
+    "GridParameters", tuple[list[tuple[ref[Tensor], int, int]], list[PhaseWeights]]
+] = WeakKeyDictionary()
+"""For grids that ran without gradients: the state of their parameters then, and the stacked weights."""
 
 
 class GridParameters(FixedArguments):
@@ -75,8 +84,27 @@ class GridParameters(FixedArguments):
         raise ValueError(f"name: expected one of {names}, got {name!r}")
 
     def phase_weights(self) -> list[PhaseWeights]:
-        """The weights of each phase: the rows of its dimensions, stacked."""
+        """The weights of each phase: the rows of its dimensions, stacked.
+
+        Without gradients they are the same tensors in every call until a parameter changes.
+        """
+        parameters = list(self.parameters())
+        if torch.is_grad_enabled() or not all(map(_counts_changes, parameters)):
+            return self._stack()
+        state = [(ref(t), t._version, t.data_ptr()) for t in parameters]
+        kept = _stacked.get(self)
+        if kept is None or kept[0] != state:
+            with torch.inference_mode(False), torch.no_grad():  # A later call may not be in that mode.
+                kept = _stacked[self] = (state, self._stack())
+        return kept[1]
+
+    def _stack(self) -> list[PhaseWeights]:
         return [self._weights(phase) for phase in self.block.phases]
+
+    def train(self, mode: bool = True) -> Self:
+        """Sets the mode, and forgets what was made of the weights."""
+        _stacked.pop(self, None)
+        return super().train(mode)
 
     def _weights(self, phase: Sequence[int]) -> PhaseWeights:
         weights: list[Tensor] = []
@@ -104,3 +132,9 @@ class GridParameters(FixedArguments):
             return found
         weight, columns = self.weights_of(transform.name)[0], transform.hidden
         return weight.new_zeros(*weight.shape[:-2], count * (columns.stop - columns.start))
+
+
+def _counts_changes(parameter: Tensor) -> bool:
+    """Whether a parameter's version says if its values are still the same."""
+    plain = type(parameter) in (Tensor, nn.Parameter) and not parameter.is_meta
+    return plain and not parameter.is_inference() and not is_recorded() and not is_transformed()

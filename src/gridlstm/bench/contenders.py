@@ -16,9 +16,12 @@ from gridlstm.bench.cases import Case
 from gridlstm.bench.loop import run_loop
 from gridlstm.bench.peers import run_gates, run_layers
 from gridlstm.engines import Engine
-from gridlstm.engines.buffers import Call, make_buffers, make_gradients
+from gridlstm.engines.buffers import make_buffers, make_gradients
+from gridlstm.engines.dispatch import choose_backend
 from gridlstm.engines.native import use_native
-from gridlstm.engines.products import GradWeights, multiply, pack
+from gridlstm.engines.packing import pack_kept, pack_once
+from gridlstm.engines.products import GradWeights
+from gridlstm.engines.wavefront import make_call
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import make_plan
 from gridlstm.grid import GridLSTM
@@ -138,27 +141,30 @@ def _products(case: Case) -> Work:
         with torch.no_grad():
             weights = grid.phase_weights()
         like, workspace = weights[0].weight, Workspace()
-        none = (None,) * len(weights)
-        call = Call(grid.block, plan, case.batch, none, none, None, None, None, like.dtype)
+        call = make_call(grid.block, plan, weights, like.new_empty(1, case.batch, 1), None, None, None)
         kept = ("all_steps", "all_steps") if case.train else ("two_steps", "one_step")
         buffers = make_buffers(call, like, workspace, states=kept[0], gates=kept[1])  # type: ignore[arg-type]
         gradients = make_gradients(call, like, workspace)
         for rows in (buffers.hidden, *buffers.inputs, *buffers.gates):
             rows.data.normal_()
-        packed = [pack(w.weight, plan.blocks * case.batch) for w in weights]
-        sums = GradWeights([w._replace(bias=None) for w in weights], buffers)
-        layers.append((plan, weights, packed, buffers, gradients, sums, workspace))
+        backend = choose_backend(grid.block, like, like.dtype)
+        sums = GradWeights([w._replace(bias=None) for w in weights], buffers, call.columns)
+        layers.append((call, backend, weights, buffers, gradients, sums, workspace))
 
     def work() -> list[Tensor]:
-        for plan, weights, packed, buffers, gradients, sums, _ in layers:
-            for s, step in enumerate(plan.steps):
-                for p, matrix in enumerate(packed):
-                    multiply(buffers.inputs[p].at(s), matrix, step, buffers.gates[p].at(s))
+        for call, backend, weights, buffers, gradients, sums, _ in layers:
+            steps = list(enumerate(call.plan.steps))
+            pack = pack_once if case.train else pack_kept
+            packed = [pack(backend, w.weight, call, p) for p, w in enumerate(weights)]
+            for s, step in steps:
+                for p, matrices in enumerate(packed):
+                    matrices.multiply(buffers.inputs[p].at(s), step, buffers.gates[p].at(s))
             if not case.train:
                 continue
-            for s, step in reversed(list(enumerate(plan.steps))):
-                for p, phase in enumerate(weights):
-                    multiply(buffers.gates[p].at(s), phase.weight, step, gradients.inputs[p].at(s))
+            packed = [backend.pack(w.weight, call) for w in weights]
+            for s, step in reversed(steps):
+                for p, matrices in enumerate(packed):
+                    matrices.multiply(buffers.gates[p].at(s), step, gradients.inputs[p].at(s))
             sums.add(0)
         return []
 

@@ -34,6 +34,8 @@ class Call:
         dropout: what is kept of the hidden vectors that blocks read, or ``None``.
         zoneout: which old values blocks keep, or ``None`` for the expectation.
         product: the dtype of the operands and results of matrix products; states keep their own.
+        columns: for each phase, the columns of H that may differ from zero. Products leave out the
+            others.
     """
 
     block: Block
@@ -45,6 +47,12 @@ class Call:
     dropout: Dropout | None
     zoneout: Kept | None
     product: torch.dtype
+    columns: tuple[slice, ...]
+
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether products have so few rows that laying out their matrices takes much of the time."""
+        return self.plan.widest // self.plan.sets * self.batch <= 64
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ the gradients of their preactivations; one product over all blocks gives the gra
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -22,8 +23,9 @@ from gridlstm.engines.backend import Backend, Boundary
 from gridlstm.engines.buffers import Buffers, Call, make_buffers, make_gradients
 from gridlstm.engines.dispatch import choose_backend
 from gridlstm.engines.moves import make_order
-from gridlstm.engines.products import GradWeights, multiply, pack
-from gridlstm.engines.recording import check_batched
+from gridlstm.engines.packing import pack_kept, pack_once
+from gridlstm.engines.products import GradWeights, Matrices
+from gridlstm.engines.recording import check_batched, is_recorded
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import GridShape, Plan
 from gridlstm.state import State
@@ -68,6 +70,7 @@ def run(
     with torch.autocast(like.device.type, enabled=False) if low else nullcontext():
         weights = [w._replace(weight=w.weight.to(low or like.dtype)) for w in weights]
         call = make_call(block, shape.plan(), weights, like, mask, dropout, zoneout)
+        call = replace(call, columns=_used_columns(call, incoming))
         tensors = flatten([*weights, *incoming])
         if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
             raise RuntimeError(
@@ -79,7 +82,7 @@ def run(
         else:
             workspace = Workspace()
             buffers = make_buffers(call, like, workspace, states="two_steps", gates="one_step")
-            states = forward_pass(call, weights, incoming, buffers, trace)
+            states = forward_pass(call, weights, incoming, buffers, trace, keep=not is_recorded())
     if not trace:
         return states, None
     _, back = make_order(call.plan, like.device)
@@ -117,7 +120,37 @@ def make_call(
         dropout=None if dropout is None else Dropout(*(t[:, order] for t in dropout)),
         zoneout=None if zoneout is None else Kept(*(t if t is None else t[order] for t in zoneout)),
         product=weights[0].weight.dtype,
+        columns=(slice(0, block.hidden_size),) * len(block.phases),
     )
+
+
+def _used_columns(call: Call, incoming: Sequence[State]) -> tuple[slice, ...]:
+    """For each phase, the columns of H without those of missing sides at either end.
+
+    Along a dimension with one position, all that arrives is the incoming side. If it is missing, it is
+    zero, and so is its part of every product.
+    """
+    transforms = call.block.transforms
+    missing = [
+        size == 1 and _is_missing(side.hidden)
+        for size, side in zip(call.plan.sizes, incoming, strict=True)
+    ]
+    used = []
+    for p in range(len(call.block.phases)):
+        # A later phase reads the new vectors of an earlier one.
+        there = [
+            transform.hidden
+            for transform, zero in zip(transforms, missing, strict=True)
+            if not zero or transform.phase < p
+        ]
+        used.append(slice(there[0].start, there[-1].stop) if there else slice(0, call.block.hidden_size))
+    return tuple(used)
+
+
+def _is_missing(side: Tensor) -> bool:
+    """Whether a side is one zero, expanded. Asking a device for its value would take too long."""
+    one = side.device.type == "cpu" and not any(side.stride()) and not is_recorded()
+    return one and side.numel() > 0 and not side.requires_grad and not side.flatten()[0].item()
 
 
 SECOND_DERIVATIVES = (
@@ -162,7 +195,10 @@ class _Wavefront(torch.autograd.Function):
             if not _graph_is_kept():
                 # Freed like saved tensors: the next call can use them, even if the graph lives on.
                 del ctx.buffers, ctx.workspace
-        flat = flatten(gradients)
+        flat = [
+            gradient if needed else None
+            for gradient, needed in zip(flatten(gradients), ctx.needs_input_grad[3:], strict=True)
+        ]
         if torch.is_grad_enabled():  # With create_graph=True.
             once = _OnlyOnce.apply(len(flat), *flat, *saved, *grads)  # type: ignore[no-untyped-call]
             flat = list(once)
@@ -193,13 +229,19 @@ def forward_pass(
     incoming: Sequence[State],
     buffers: Buffers,
     trace: bool,
+    *,
+    keep: bool = False,
 ) -> list[State]:
-    """The outgoing sides, ``[faces, batch, d]``; with ``trace``, followed by those of all blocks."""
+    """The outgoing sides, ``[faces, batch, d]``; with ``trace``, followed by those of all blocks.
+
+    With ``keep``, what is made of the weights for products is kept for later calls.
+    """
     outgoing = [new_state(side, side.hidden.shape[0]) for side in incoming]
     blocks = [new_state(side, call.plan.blocks) for side in incoming] if trace else []
     choice = choose_backend(call.block, buffers.hidden.data, call.product)
     backend = choice(call, buffers, None, Boundary(incoming, outgoing, blocks))
-    packed = [pack(w.weight, call.plan.blocks * call.batch) for w in weights]
+    pack = pack_kept if keep else pack_once
+    packed = [pack(choice, w.weight, call, p) for p, w in enumerate(weights)]
     for s in range(len(call.plan.steps)):
         backend.enter(s)
         _run_phases(call, packed, buffers, backend, s)
@@ -208,7 +250,7 @@ def forward_pass(
 
 def _run_phases(
     call: Call,
-    packed: Sequence[Tensor],
+    packed: Sequence[Matrices],
     buffers: Buffers,
     backend: Backend,
     s: int,
@@ -216,10 +258,11 @@ def _run_phases(
     discard: bool = False,
 ) -> None:
     """The forward pass of one step, phase by phase."""
-    for p, matrix in enumerate(packed):
+    for p, matrices in enumerate(packed):
         if buffers.inputs[p] is not buffers.hidden:
             backend.read(s, p)
-        multiply(buffers.inputs[p].at(s), matrix, call.plan.steps[s], buffers.gates[p].at(s))
+        x = buffers.inputs[p].at(s)[..., call.columns[p]]
+        matrices.multiply(x, call.plan.steps[s], buffers.gates[p].at(s))
         backend.forward(s, p, discard=discard)
 
 
@@ -247,15 +290,19 @@ def backward_pass(
     ]
     choice = choose_backend(call.block, like, call.product)
     backend = choice(call, buffers, gradients, Boundary(incoming, grads[:count], grads[count:]))
-    grad_weights = GradWeights(weights, buffers)
-    packed = [pack(w.weight, call.plan.blocks * call.batch) for w in weights] if recompute else []
+    grad_weights = GradWeights(weights, buffers, call.columns)
+    packed = [pack_once(choice, w.weight, call, p) for p, w in enumerate(weights) if recompute]
+    back = [
+        choice.pack(w.weight[..., columns], call)
+        for w, columns in zip(weights, call.columns, strict=True)
+    ]
     for s in reversed(range(len(call.plan.steps))):
         if recompute:
             _run_phases(call, packed, buffers, backend, s, discard=True)
         for p in reversed(range(len(weights))):
             backend.backward(s, p)
-            grad, grad_input = buffers.gates[p].at(s), gradients.inputs[p].at(s)
-            multiply(grad, weights[p].weight, call.plan.steps[s], grad_input)
+            grad_input = gradients.inputs[p].at(s)[..., call.columns[p]]
+            back[p].multiply(buffers.gates[p].at(s), call.plan.steps[s], grad_input)
         backend.finish(s)
         grad_weights.add(s)
     sums = zip(grad_weights.finish(), gradients.vectors, strict=True)
