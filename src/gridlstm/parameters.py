@@ -16,10 +16,28 @@ from gridlstm.grid_options import Init
 __all__ = ["GridParameters"]
 
 
-_stacked: WeakKeyDictionary[
-    "GridParameters", tuple[list[tuple[ref[Tensor], int, int]], list[PhaseWeights]]
-] = WeakKeyDictionary()
-"""For grids that ran without gradients: the state of their parameters then, and the stacked weights."""
+class _Stacked:
+    """Stacked weights, and the parameters of which they were made, in the state that they had.
+
+    Args:
+        parameters: the parameters.
+        weights: the stacked weights.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], weights: list[PhaseWeights]) -> None:
+        self.weights = weights
+        self._state = [(ref(t), t._version, t.data_ptr()) for t in parameters]
+
+    def is_valid(self, parameters: Sequence[Tensor]) -> bool:
+        """Whether these are the same parameters, unchanged."""
+        return len(parameters) == len(self._state) and all(
+            kept() is t and version == t._version and place == t.data_ptr()
+            for t, (kept, version, place) in zip(parameters, self._state, strict=True)
+        )
+
+
+_stacked: WeakKeyDictionary["GridParameters", _Stacked] = WeakKeyDictionary()
+"""The stacked weights of grids that ran without gradients."""
 
 
 class GridParameters(FixedArguments):
@@ -91,12 +109,11 @@ class GridParameters(FixedArguments):
         parameters = list(self.parameters())
         if torch.is_grad_enabled() or not all(map(_counts_changes, parameters)):
             return self._stack()
-        state = [(ref(t), t._version, t.data_ptr()) for t in parameters]
         kept = _stacked.get(self)
-        if kept is None or kept[0] != state:
+        if kept is None or not kept.is_valid(parameters):
             with torch.inference_mode(False), torch.no_grad():  # A later call may not be in that mode.
-                kept = _stacked[self] = (state, self._stack())
-        return kept[1]
+                kept = _stacked[self] = _Stacked(parameters, self._stack())
+        return kept.weights
 
     def _stack(self) -> list[PhaseWeights]:
         return [self._weights(phase) for phase in self.block.phases]

@@ -143,7 +143,9 @@ def _used_columns(call: Call, incoming: Sequence[State]) -> tuple[slice, ...]:
             for transform, zero in zip(transforms, missing, strict=True)
             if not zero or transform.phase < p
         ]
-        used.append(slice(there[0].start, there[-1].stop) if there else slice(0, call.block.hidden_size))
+        used.append(
+            slice(there[0].start, there[-1].stop) if there else slice(0, call.block.hidden_size)
+        )
     return tuple(used)
 
 

@@ -1,6 +1,7 @@
 """Matrix products of a step by the compiled kernel: ``product.h``."""
 
 import ctypes
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,8 +14,18 @@ from gridlstm.geometry import Step
 __all__ = ["Panels"]
 
 _int, _pointer = ctypes.c_int64, ctypes.c_void_p
-_MULTIPLY = (_int, _pointer, *[_int] * 3, _pointer, _pointer, _int, _pointer, _int, _int)
-_PACK = (*[_int] * 3, _pointer, *[_int] * 3, _pointer, _int)
+_MULTIPLY: tuple[Any, ...] = (
+    _int,
+    _pointer,
+    *[_int] * 3,
+    _pointer,
+    _pointer,
+    _int,
+    _pointer,
+    _int,
+    _int,
+)
+_PACK: tuple[Any, ...] = (*[_int] * 3, _pointer, *[_int] * 3, _pointer, _int)
 
 
 class Panels(Matrices):
