@@ -9,7 +9,7 @@ from typing_extensions import Self
 
 from gridlstm.block import Block, PhaseWeights, Transform
 from gridlstm.dim import Dim
-from gridlstm.engines.recording import is_recorded, is_transformed
+from gridlstm.engines.recording import is_graph, is_recorded, is_transformed
 from gridlstm.fixed import FixedArguments
 from gridlstm.grid_options import Init
 
@@ -106,8 +106,10 @@ class GridParameters(FixedArguments):
 
         Without gradients they are the same tensors in every call until a parameter changes.
         """
+        if torch.is_grad_enabled() or is_graph() or is_recorded() or is_transformed():
+            return self._stack()
         parameters = list(self.parameters())
-        if torch.is_grad_enabled() or not all(map(_counts_changes, parameters)):
+        if not all(map(_counts_changes, parameters)):
             return self._stack()
         kept = _stacked.get(self)
         if kept is None or not kept.is_valid(parameters):
@@ -154,4 +156,4 @@ class GridParameters(FixedArguments):
 def _counts_changes(parameter: Tensor) -> bool:
     """Whether a parameter's version says if its values are still the same."""
     plain = type(parameter) in (Tensor, nn.Parameter) and not parameter.is_meta
-    return plain and not parameter.is_inference() and not is_recorded() and not is_transformed()
+    return plain and not parameter.is_inference()

@@ -20,8 +20,8 @@ from gridlstm.engines.buffers import make_buffers, make_gradients
 from gridlstm.engines.dispatch import choose_backend
 from gridlstm.engines.native import use_native
 from gridlstm.engines.packing import pack_kept, pack_once
+from gridlstm.engines.passes import make_call
 from gridlstm.engines.products import GradWeights
-from gridlstm.engines.wavefront import make_call
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import make_plan
 from gridlstm.grid import GridLSTM
