@@ -5,6 +5,7 @@ from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from typing_extensions import Self
 
 from gridlstm.block import Block, PhaseWeights, Transform
@@ -38,6 +39,8 @@ class _Stacked:
 
 _stacked: WeakKeyDictionary["GridParameters", _Stacked] = WeakKeyDictionary()
 """The stacked weights of grids that ran without gradients."""
+# PyTorch does not count what fused optimisers change.
+register_optimizer_step_post_hook(lambda *_: _stacked.clear())
 
 
 class GridParameters(FixedArguments):

@@ -12,7 +12,7 @@ __all__ = ["pack_kept", "pack_once"]
 _Key = tuple[type[Backend], int, int, bool]
 # By weight, then by what else it depends on. The weights of a grid are the same tensors in every call
 # without gradients until a parameter changes (parameters.py), and then these are forgotten with them.
-_kept: dict[Tensor, dict[_Key, Matrices | None]] = WeakTensorKeyDictionary()  # type: ignore[assignment]
+_kept: dict[Tensor, dict[_Key, Matrices]] = WeakTensorKeyDictionary()  # type: ignore[assignment]
 
 
 def pack_once(
@@ -31,14 +31,10 @@ def pack_once(
 
 
 def pack_kept(backend: type[Backend], weight: Tensor, call: Call, p: int) -> Matrices:
-    """The same, kept as long as ``weight`` from the second call on."""
+    """The same, kept as long as ``weight``."""
     columns = call.columns[p]
     kept = _kept.setdefault(weight, {})
     key = (backend, columns.start, columns.stop, call.has_few_rows)
     if key not in kept:
-        kept[key] = None
-        return pack_once(backend, weight, call, p)
-    matrices = kept[key]
-    if matrices is None:
-        matrices = kept[key] = pack_once(backend, weight, call, p, often=True)
-    return matrices
+        kept[key] = pack_once(backend, weight, call, p, often=True)
+    return kept[key]

@@ -83,14 +83,8 @@ class NativeBackend(Backend):
     @staticmethod
     def pack(matrices: Tensor, call: Call, *, often: bool = False) -> Matrices:
         """For ``product.h`` where it is faster than PyTorch; see :meth:`Backend.pack`."""
-        kernel, plan = library(), call.plan
-        rows = plan.blocks * call.batch // plan.sets
-        if (
-            kernel is None
-            or matrices.dtype != torch.float32
-            or not (often or rows >= 32)  # Packing takes as long as the product of about 15 rows.
-            or (not call.has_few_rows and _is_intel())
-        ):
+        kernel, suits = library(), call.has_few_rows or not _is_intel()
+        if kernel is None or matrices.dtype != torch.float32 or not suits:
             return Backend.pack(matrices, call, often=often)
         return Panels(kernel, matrices)
 
