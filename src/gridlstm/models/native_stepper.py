@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gridlstm.engines.native.build import Kernel
 from gridlstm.engines.native.layout import PANEL, StepperStruct
-from gridlstm.models.grid_arrays import Floats, GridArrays
+from gridlstm.models.grid_arrays import Floats, GridArrays, round_rows
 
 __all__ = ["NativeStepper"]
 
@@ -19,18 +19,18 @@ class NativeStepper:
     Args:
         kernel: the compiled kernel.
         arrays: the weights of the network, and its state.
+        int8: round the weights to 8 bits (:func:`round_rows`), and the vectors that they are multiplied
+            with to 16 bits, or fewer if the hidden size is above 258.
     """
 
-    def __init__(self, kernel: Kernel, arrays: GridArrays) -> None:
+    def __init__(self, kernel: Kernel, arrays: GridArrays, *, int8: bool = False) -> None:
         layers, d = arrays.hidden.shape
         symbols = len(arrays.scores)
         self._step = kernel.step
         # Kept here: the structure holds only their addresses.
         self._arrays: dict[str, NDArray[Any]] = {
-            "weight": np.stack([_panels(weight) for weight in arrays.weights]),
             "bias": np.stack(arrays.biases),
             "entering": arrays.entering,
-            "score_weight": _panels(arrays.scores),
             "score_bias": arrays.score_bias,
             "hidden": arrays.hidden,
             "memory": arrays.memory,
@@ -38,6 +38,15 @@ class NativeStepper:
             "gates": np.zeros(_padded(8 * d), np.float32),
             "scores": np.zeros(_padded(symbols), np.float32),
         }
+        if int8:
+            sets, scales = zip(*map(round_rows, arrays.weights), strict=True)
+            self._arrays |= {"weight": np.stack(sets), "scale": np.stack(scales)}
+            scores, score_scale = round_rows(arrays.scores)
+            self._arrays |= {"score_weight": scores, "score_scale": score_scale}
+            self._arrays["rounded"] = np.zeros(2 * d, np.int16)
+        else:
+            self._arrays["weight"] = np.stack([_panels(weight) for weight in arrays.weights])
+            self._arrays["score_weight"] = _panels(arrays.scores)
         tied = len(arrays.weights) == 1
         struct = StepperStruct(
             layers=layers,
