@@ -148,8 +148,8 @@ def generation() -> str:
     note = f"One thread, {source}"
     if bits := run.get("bits"):
         note = (
-            f"Bits per character of {bits['characters']:,} characters of Shakespeare, with the network of "
-            f"the package: {bits['float32']:.4f}, with int8 weights {bits['int8']:.4f}. {note}"
+            f"Bits per character of {bits['characters']:,} characters of Shakespeare, with the network "
+            f"of the package: {bits['float32']:.4f}, with int8 weights {bits['int8']:.4f}. {note}"
         )
     return f"{table.markdown()}\n\n{note}"
 
