@@ -197,6 +197,20 @@ def test_int8_steps_are_those_of_the_rounded_weights(
     assert error < 0.1 * rounding
 
 
+def test_sums_of_int8_products_do_not_overflow(kernel: Kernel) -> None:
+    """All weights of the scores are as large as can be, and all vectors nearly so."""
+    model = random_model(300, layers=1, readout="both")
+    with torch.no_grad():
+        for name in ("time", "depth"):
+            weight, bias = model.body.grid.weights_of(name)
+            weight.zero_()
+            bias.copy_(torch.tensor([9.0, -9.0, 9.0, 9.0]).repeat_interleave(300))  # u, f, o, c
+        model.scores.weight.fill_(1)
+    found = NativeStepper(kernel, arrays_of(model), int8=True)(3)
+    np.testing.assert_allclose(found, GridStepper(arrays_of(model))(3), rtol=1e-3)
+    assert found.min() > 500
+
+
 def test_rows_are_rounded_to_the_nearest_of_255_numbers() -> None:
     matrix = np.random.default_rng(0).normal(size=(6, 50)).astype(np.float32)
     matrix[1] *= 1000
