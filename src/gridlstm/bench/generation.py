@@ -3,7 +3,6 @@
 import math
 import statistics
 import time
-from copy import deepcopy
 from itertools import islice
 from typing import Any
 
@@ -40,10 +39,10 @@ def _steppers(model: CharacterModel) -> dict[str, Stepper]:
     steppers: dict[str, Stepper] = {}
     if kernel is not None:
         steppers = {
-            "C": NativeStepper(kernel, deepcopy(arrays)),
-            "C, int8": NativeStepper(kernel, deepcopy(arrays), int8=True),
+            "C": NativeStepper(kernel, arrays),
+            "C, int8": NativeStepper(kernel, arrays, int8=True),
         }
-    return {**steppers, "stepper": GridStepper(deepcopy(arrays)), "model": ModelStepper(model)}
+    return {**steppers, "stepper": GridStepper(arrays), "model": ModelStepper(model)}
 
 
 def run(options: GenerationBench) -> None:

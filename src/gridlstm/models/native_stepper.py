@@ -4,6 +4,7 @@ import ctypes
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from gridlstm.engines.native.build import Kernel
@@ -18,7 +19,7 @@ class NativeStepper:
 
     Args:
         kernel: the compiled kernel.
-        arrays: the weights of the network, and its state.
+        arrays: the weights of the network, and the state to start from; they are copied.
         int8: round the weights to 8 bits (:func:`round_rows`), and the vectors that they are multiplied
             with to 16 bits, or fewer if the hidden size is above 258.
     """
@@ -27,8 +28,7 @@ class NativeStepper:
         layers, d = arrays.hidden.shape
         symbols = len(arrays.scores)
         self._step = kernel.step
-        # Kept here: the structure holds only their addresses.
-        self._arrays: dict[str, NDArray[Any]] = {
+        parts: dict[str, NDArray[Any]] = {
             "bias": np.stack(arrays.biases),
             "entering": arrays.entering,
             "score_bias": arrays.score_bias,
@@ -40,13 +40,15 @@ class NativeStepper:
         }
         if int8:
             sets, scales = zip(*map(round_rows, arrays.weights), strict=True)
-            self._arrays |= {"weight": np.stack(sets), "scale": np.stack(scales)}
-            scores, score_scale = round_rows(arrays.scores)
-            self._arrays |= {"score_weight": scores, "score_scale": score_scale}
-            self._arrays["rounded"] = np.zeros(2 * d, np.int16)
+            parts |= {"weight": np.stack(sets), "scale": np.stack(scales)}
+            parts["score_weight"], parts["score_scale"] = round_rows(arrays.scores)
+            parts["rounded"] = np.zeros(2 * d, np.int16)
         else:
-            self._arrays["weight"] = np.stack([_panels(weight) for weight in arrays.weights])
-            self._arrays["score_weight"] = _panels(arrays.scores)
+            parts["weight"] = np.stack([_panels(weight) for weight in arrays.weights])
+            parts["score_weight"] = _panels(arrays.scores)
+        # Copies of PyTorch start at a cache line, arrays of NumPy do not. They are kept here: the
+        # structure holds only their addresses.
+        self._arrays = {name: torch.from_numpy(part).clone().numpy() for name, part in parts.items()}
         tied = len(arrays.weights) == 1
         struct = StepperStruct(
             layers=layers,
