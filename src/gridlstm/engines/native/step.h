@@ -47,8 +47,8 @@ static void multiply_panels(int64_t rows, int64_t columns, const float *w, const
     }
 }
 
-/* x as integers times the scale that is returned: products of integers take half the time of those of
- * floats, and half the memory. They are so small that a sum of products with int8_t does not overflow. */
+/* x as integers times the scale that is returned, so that products are of integers only. They are so small
+ * that a sum of products with int8_t does not overflow. */
 static float round_vector(int64_t columns, const float *x, int16_t *rounded) {
     const int64_t most = INT32_MAX / (INT8_MAX * columns);
     const float limit = most < INT16_MAX ? most : INT16_MAX;
