@@ -85,7 +85,7 @@ class Step:
     """Blocks that run at once: numbers ``start`` to ``stop`` of the plan.
 
     ``groups`` lists the weight sets in use as ``(set, first, last)``, with blocks counted from the
-    start of the step.
+    start of the step. A set may have several groups.
     """
 
     start: int
@@ -155,6 +155,13 @@ class Plan:
         """The steps of the same part as step ``s``, of ``parts`` parts of about equal size."""
         return _parts(self, parts)[s]
 
+    def merge(self, steps: range) -> Step:
+        """Successive steps as one, for work in which none waits for another.
+
+        Weight sets are in order, so that each is used up before the next. Blocks are not.
+        """
+        return _merge(self, steps)
+
     def by_set(self, steps: range) -> list[Ints]:
         """For each weight set, the blocks of these steps that use it, counted from the first block."""
         used = self.weight_set[self.steps[steps[0]].start : self.steps[steps[-1]].stop]
@@ -216,6 +223,15 @@ def _parts(plan: Plan, parts: int) -> list[range]:
     """For each step, the steps of its part."""
     part_of = [step.start * parts // plan.blocks for step in plan.steps]
     return [range(bisect_left(part_of, part), bisect_right(part_of, part)) for part in part_of]
+
+
+@lru_cache(maxsize=256)
+def _merge(plan: Plan, steps: range) -> Step:
+    start, count = plan.steps[steps[0]].start, plan.count(steps)
+    if plan.sets == 1:
+        return Step(start, start + count, ((0, 0, count),))
+    blocks = ((number, int(n)) for number, blocks in enumerate(plan.by_set(steps)) for n in blocks)
+    return Step(start, start + count, tuple((number, n, n + 1) for number, n in blocks))
 
 
 def _numbers(index: Ints, sizes: Sequence[int], counted: Sequence[bool]) -> Ints:

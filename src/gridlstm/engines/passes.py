@@ -118,18 +118,12 @@ def forward_pass(
     packed = [pack(choice, w.weight, call, p) for p, w in enumerate(weights)]
     for s in range(len(call.plan.steps)):
         backend.enter(s)
-        _run_phases(call, packed, buffers, backend, s)
+        _run_step(call, packed, buffers, backend, s)
     return [*outgoing, *blocks]
 
 
-def _run_phases(
-    call: Call,
-    packed: Sequence[Matrices],
-    buffers: Buffers,
-    backend: Backend,
-    s: int,
-    *,
-    discard: bool = False,
+def _run_step(
+    call: Call, packed: Sequence[Matrices], buffers: Buffers, backend: Backend, s: int
 ) -> None:
     """The forward pass of one step, phase by phase."""
     for p, matrices in enumerate(packed):
@@ -137,7 +131,22 @@ def _run_phases(
             backend.read(s, p)
         x = buffers.inputs[p].at(s)[..., call.columns[p]]
         matrices.multiply(x, call.plan.steps[s], buffers.gates[p].at(s))
-        backend.forward(s, p, discard=discard)
+        backend.forward(s, p)
+
+
+def _recompute(
+    call: Call, packed: Sequence[Matrices], buffers: Buffers, backend: Backend, steps: range
+) -> None:
+    """The gates of successive steps, from the vectors that were kept: so no step waits for another."""
+    at_once = call.plan.merge(steps)
+    for p, matrices in enumerate(packed):
+        if buffers.inputs[p] is not buffers.hidden:
+            for s in steps:
+                backend.read(s, p)
+        x = buffers.inputs[p].of(steps)[..., call.columns[p]]
+        matrices.multiply(x, at_once, buffers.gates[p].of(steps))
+        for s in steps:
+            backend.forward(s, p, discard=True)
 
 
 def backward_pass(
@@ -171,8 +180,9 @@ def backward_pass(
         for w, columns in zip(weights, call.columns, strict=True)
     ]
     for s in reversed(range(len(call.plan.steps))):
-        if recompute:
-            _run_phases(call, packed, buffers, backend, s, discard=True)
+        steps = buffers.gates[0].part(s)
+        if recompute and s == steps[-1]:
+            _recompute(call, packed, buffers, backend, steps)
         for p in reversed(range(len(weights))):
             backend.backward(s, p)
             grad_input = gradients.inputs[p].at(s)[..., call.columns[p]]

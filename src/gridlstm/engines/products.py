@@ -45,7 +45,7 @@ class TorchMatrices(Matrices):
         first, last = groups[0][0], groups[-1][0]
         if len(groups) == 1:
             torch.mm(x.flatten(0, 1), matrices[first], out=out.flatten(0, 1))
-        elif last - first == len(groups) - 1 and len({stop - start for _, start, stop in groups}) == 1:
+        elif last - first == len(groups) - 1 and _are_even(groups):
             rows = (len(groups), -1)
             chosen = matrices[first : last + 1]
             torch.bmm(x.view(*rows, x.shape[-1]), chosen, out=out.view(*rows, out.shape[-1]))
@@ -53,6 +53,12 @@ class TorchMatrices(Matrices):
             for number, start, stop in groups:
                 target = out[start:stop].flatten(0, 1)
                 torch.mm(x[start:stop].flatten(0, 1), matrices[number], out=target)
+
+
+def _are_even(groups: Sequence[tuple[int, int, int]]) -> bool:
+    """Whether all groups have as many blocks, one behind the other."""
+    size = groups[0][2] - groups[0][1]
+    return all((start, stop) == (i * size, (i + 1) * size) for i, (_, start, stop) in enumerate(groups))
 
 
 def _pitched(matrices: Tensor) -> Tensor:
