@@ -18,7 +18,7 @@ from gridlstm.provenance import environment
 
 __all__ = ["run"]
 
-QUICK_CASES = ("parity", "decoding-8", "cube")
+QUICK_CASES = ("parity", "decoding-8")
 """The cases of a quick run."""
 QUICK_EXPERIMENTS = ("addition", "parity")
 

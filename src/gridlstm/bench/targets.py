@@ -74,7 +74,7 @@ def target_table(judged: list[dict[str, Any]]) -> Table:
         {
             "target": target["target"],
             "wanted": target["wanted"],
-            "reached": "-" if target["reached"] is None else f"{target['reached']:.4g}",
+            "reached": _shown(target["reached"]),
             "met": words[target["met"]],
             "worst case": target["where"] or "",
         }
@@ -84,6 +84,12 @@ def target_table(judged: list[dict[str, Any]]) -> Table:
     for column in (table.columns[0], table.columns[-1]):
         column.no_wrap = False
     return table
+
+
+def _shown(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
 def _ratios(case: str, upper: str, lower: str) -> Callable[[dict[str, Any]], Iterator[Measured]]:
