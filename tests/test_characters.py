@@ -391,4 +391,6 @@ def test_generation_is_measured(gridlstm, tmp_path: Path) -> None:
         first, *_, last = speeds.values()
         assert min(speeds.values()) > 0
         numbers = [f"{speed:,.0f}" for speed in speeds.values()]
-        assert [cell.strip() for cell in cells[2:]] == [*numbers, f"{first / last:.1f} x"]
+        share = f"{size['share of limit'][next(iter(speeds))]:.2f}"
+        shown_numbers = [cell.strip() for cell in cells[2:]]
+        assert shown_numbers == ["1", *numbers, share, f"{first / last:.1f} x"]

@@ -8,7 +8,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from gridlstm.bench.summary import UNDERCUT, floor_text, ratio_text, spread_text
+from gridlstm.bench.summary import UNDERCUT, floor_text, ratio_text, with_spread
 from gridlstm.bench.training_table import PARTS, step_name
 from gridlstm.experiments.results import Table
 
@@ -73,7 +73,7 @@ def speed() -> str:
                     case["name"],
                     threads,
                     str(len(engine)),
-                    f"{median * 1e3:,.0f}±{spread_text(engine)}",
+                    with_spread(f"{median * 1e3:,.0f}", engine),
                     f"{case['flops'] / median / 1e9:.0f}",
                     "" if share is None else f"{share:.2f}",
                     floor_text(engine, seconds["products"]),
@@ -102,7 +102,7 @@ def training_steps() -> str:
                 step_name(step),
                 str(step["threads"]),
                 str(len(update)),
-                f"{1e3 * step['median']['update']:,.0f}±{spread_text(update)}",
+                with_spread(f"{1e3 * step['median']['update']:,.0f}", update),
                 "" if share is None else f"{share:.2f}",
                 floor_text(update, seconds["products"]),
                 f"{step['engine']:.2f}",

@@ -14,7 +14,7 @@ from headline import headline_table
 from redraw import redraw
 from zoo_table import zoo, zoo_commands
 
-from gridlstm.bench.summary import ratio_text, spread_text
+from gridlstm.bench.summary import ratio_text, with_spread
 from gridlstm.experiments.parity.results import solutions_table
 from gridlstm.experiments.record import import_name
 from gridlstm.experiments.registry import EXPERIMENTS, from_flat
@@ -81,7 +81,7 @@ def beam_search() -> str:
             way,
             f"{result['threads']}",
             str(len(result["seconds"][way])),
-            f"{result['median'][way] / case['sentences']:.2f}±{spread_text(result['seconds'][way])}",
+            with_spread(f"{result['median'][way] / case['sentences']:.2f}", result["seconds"][way]),
             ratio_text(result["seconds"][way], result["seconds"]["batched, incremental"]),
         ]
         for result in run["results"]

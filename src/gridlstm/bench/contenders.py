@@ -27,7 +27,7 @@ __all__ = ["CONTENDERS", "GridStep", "Work"]
 Work = Callable[[], list[Tensor]]
 
 
-class Step:
+class CaseStep:
     """A call and, in training, its backward pass from fixed gradients of what leaves.
 
     Args:
@@ -69,7 +69,7 @@ class Step:
             return list(torch.autograd.grad(out, self._differentiated, self._upstream))
 
 
-class GridStep(Step):
+class GridStep(CaseStep):
     """A step of the grids of a case.
 
     Args:
@@ -115,7 +115,7 @@ def _loop(case: Case) -> Work | None:
             out.append(run_loop(grid, {**given, **below}, lengths))
         return out
 
-    return Step(case, stack, run)
+    return CaseStep(case, stack, run)
 
 
 def _peer(case: Case, *, run: Callable[[GridLSTM, State], State]) -> Work | None:
@@ -124,7 +124,7 @@ def _peer(case: Case, *, run: Callable[[GridLSTM, State], State]) -> Work | None
         return None
     stack = case.build()
     (grid,), depth = stack.layers, stack.along
-    return Step(case, stack, lambda sides: [{depth: run(grid, sides[0][depth])}])
+    return CaseStep(case, stack, lambda sides: [{depth: run(grid, sides[0][depth])}])
 
 
 def _is_plain(case: Case) -> bool:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from gridlstm.bench.limits import limit_flops, make_limits, share_of_limit
 from gridlstm.bench.options import GenerationBench
-from gridlstm.bench.summary import spread_text, summarise
+from gridlstm.bench.summary import summarise, with_spread
 from gridlstm.bench.timing import time_in_turn
 from gridlstm.engines.native.build import library
 from gridlstm.files import write_json
@@ -105,17 +105,13 @@ def generation_table(section: dict[str, Any]) -> Table:
         caption="n: rounds. ±: half their range, in percent. peak: the rate of the first way over that "
         "of a large product. ratio: of the first way and the last.",
     )
-    for title in ("layers", "hidden", "n", *(part for name in names for part in (name, "±"))):
-        table.add_column(title, justify="right")
-    for title in ("peak", "ratio"):
+    for title in ("layers", "hidden", "n", *names, "peak", "ratio"):
         table.add_column(title, justify="right")
     for size in sizes:
         speeds = size["characters a second"]
-        numbers = [
-            text
-            for name, speed in speeds.items()
-            for text in (f"{speed:,.0f}", spread_text(size["seconds"][name]))
-        ]
+        numbers = (
+            with_spread(f"{speed:,.0f}", size["seconds"][name]) for name, speed in speeds.items()
+        )
         share = size["share of limit"][names[0]]
         table.add_row(
             str(size["layers"]),

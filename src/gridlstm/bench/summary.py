@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["UNDERCUT", "floor_text", "ratio_text", "spread", "spread_text", "summarise"]
+__all__ = ["UNDERCUT", "floor_text", "ratio_text", "spread", "spread_text", "summarise", "with_spread"]
 
 UNDERCUT = (
     "<1*: below 1, but not by more than the spread. !: below 1 by more than that, so measure again."
@@ -43,6 +43,15 @@ def spread_text(values: Sequence[float]) -> str:
     return "" if percent is None else f"{percent:.0f}"
 
 
+def with_spread(text: str, values: Sequence[float]) -> str:
+    """A figure, followed by the spread of the values that it was made from.
+
+    >>> with_spread("12 ms", [0.012, 0.011, 0.013])
+    '12 ms±8'
+    """
+    return _with_percent(text, spread(values))
+
+
 def ratio_text(upper: Sequence[float], lower: Sequence[float]) -> str:
     """The ratio of two medians, and the spread of the ratios of the rounds in percent.
 
@@ -50,9 +59,8 @@ def ratio_text(upper: Sequence[float], lower: Sequence[float]) -> str:
     '2.00±3'
     """
     ratio = statistics.median(upper) / statistics.median(lower)
-    percent = _ratio_spread(upper, lower)
     shown = f"{ratio:.3g}" if ratio >= 10 else f"{ratio:.2f}"
-    return shown if percent is None else f"{shown}±{percent:.0f}"
+    return _with_percent(shown, _ratio_spread(upper, lower))
 
 
 def floor_text(upper: Sequence[float], floor: Sequence[float]) -> str:
@@ -70,6 +78,10 @@ def floor_text(upper: Sequence[float], floor: Sequence[float]) -> str:
 
 def _ratio_spread(upper: Sequence[float], lower: Sequence[float]) -> float | None:
     return spread([a / b for a, b in zip(upper, lower, strict=False)])  # Slow ones have fewer rounds.
+
+
+def _with_percent(text: str, percent: float | None) -> str:
+    return text if percent is None else f"{text}±{percent:.0f}"
 
 
 def _each(tree: Mapping[str, Any], leaf: Callable[[Any], Any]) -> dict[str, Any]:

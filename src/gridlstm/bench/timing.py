@@ -79,6 +79,8 @@ def time_in_turn(
     seconds: Seconds = {str(count): {name: [] for name in works} for count in threads}
     names, started = list(works), time.perf_counter()
     for turn in range(rounds):
+        if turn >= 2 and time.perf_counter() - started > patience:
+            break
         for place, count in enumerate(threads):
             with set_threads(count):
                 _wake_threads()
