@@ -192,6 +192,13 @@ def test_decoding_is_a_step_of_a_reencoder(name: str, monkeypatch: pytest.Monkey
     assert [t.shape for t in leaving] == [row, row, *(t.shape for t in progress[1:])]
 
 
+def test_products_with_zeros_are_not_counted() -> None:
+    """Nothing enters the first of two grids along depth; the gates are four, four and one."""
+    case = replace(CASES["decoding-8"], hidden=4)
+    assert case.flops() == 2 * 12 * 8 * (9 * 4) * (2 * 4 + 3 * 4)
+    assert replace(case, enters=("source", "depth")).flops() == 2 * 12 * 8 * (9 * 4) * (2 * 3 * 4)
+
+
 def test_memory_of_a_stack_of_masked_grids() -> None:
     case = replace(CASES["reencoder"], sizes=(12, 8, 1), batch=32, hidden=64)
     kept, less = (peak_memory(case, recompute=recompute) for recompute in (False, True))

@@ -89,11 +89,18 @@ class Case:
         return [t for state in states for t in state if t is not None]
 
     def flops(self) -> int:
-        """Floating-point operations of the matrix products of one step."""
-        total = 0
-        for grid in self.build(device="meta").layers:
-            block = grid.block
-            total += 2 * prod(self.sizes) * self.batch * sum(block.gate_sizes) * block.hidden_size
+        """Floating-point operations of the matrix products of one step.
+
+        A side that is not given along a dimension of size 1 is all that blocks read along it: zeros,
+        whose products are not counted.
+        """
+        total, blocks = 0, prod(self.sizes) * self.batch
+        stack = self.build(device="meta")
+        for layer, (grid, given) in enumerate(zip(stack.layers, self.sides(), strict=True)):
+            there = {*given, *([stack.along] if layer > 0 else [])}
+            named = zip(self.dims, self.sizes, strict=True)
+            read = sum(size > 1 or dim.name in there for dim, size in named)
+            total += 2 * blocks * sum(grid.block.gate_sizes) * read * self.hidden
         return total * (3 if self.train else 1)
 
     def smaller(self) -> "Case":
