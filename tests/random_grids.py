@@ -74,7 +74,8 @@ def run_steps(draw: random.Random) -> None:
     hidden, symbols = draw.choice([1, 3, 8, 17]), draw.choice([1, 5, 70])
     options = {"tied": draw.random() < 0.5, "readout": draw.choice(["hidden", "both"])}
     body = SequenceGridLSTM(symbols, hidden, draw.randint(1, 3), batch_first=True, **options)
-    step = make_stepper(CharacterModel(bytes(range(symbols)), body).eval())
+    model = CharacterModel(bytes(range(symbols)), body).eval()
+    step = make_stepper(model, int8=draw.random() < 0.5)
     assert isinstance(step, NativeStepper)
     assert all(np.isfinite(step(draw.randrange(symbols))).all() for _ in range(3))
 

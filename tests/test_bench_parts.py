@@ -18,6 +18,7 @@ from gridlstm.bench.recorded import Recorder, record_products, replay
 from gridlstm.bench.summary import floor_text, ratio_text, spread, spread_text, summarise, with_spread
 from gridlstm.bench.timing import set_threads, time_in_turn, time_once
 from gridlstm.engines import ENGINES
+from gridlstm.engines.native.build import library
 from gridlstm.engines.recording import is_recorded, only_watched
 from gridlstm.models.reencoder import Reencoder
 
@@ -122,7 +123,7 @@ def test_recorded_products_have_the_layout_of_the_engine() -> None:
         assert is_recorded()
         with only_watched():
             assert not is_recorded()
-    products = record_products(GridStep(case))
+    products = record_products(GridStep(case, compiled=False))
     steps = 40 + 30 - 1
     forward, backward, (gradient,) = products[:steps], products[steps:-1], products[-1:]
     assert {product.right.shape for product in forward} == {(12, 48)}
@@ -133,6 +134,17 @@ def test_recorded_products_have_the_layout_of_the_engine() -> None:
     assert len({product.out.memory for product in forward}) == 1
     assert sorted(product.out.offset for product in forward) == [p.out.offset for p in forward]
     assert gradient.left.memory == forward[0].out.memory
+    assert record_products(replay(products)) == products
+
+
+@pytest.mark.skipif(library() is None, reason="there is no compiled kernel")
+def test_products_of_the_compiled_kernel_are_recorded_too() -> None:
+    products = record_products(GridStep(SMALL))
+    *steps, gradient = products
+    assert [product.step is not None for product in products] == [True] * len(steps) + [False]
+    assert {product.right.shape for product in steps} == {(1, 12, 48), (1, 48, 12)}
+    assert sum(product.flops for product in products) == SMALL.flops()
+    assert gradient.adds
     assert record_products(replay(products)) == products
 
 

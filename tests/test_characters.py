@@ -5,7 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,16 +13,11 @@ import torch
 from torch.nn import functional as F
 
 from gridlstm import SequenceGridLSTM
-from gridlstm.engines.native.build import library
 from gridlstm.experiments.characters.data import Corpus, encode
 from gridlstm.experiments.characters.options import CharacterOptions, TextNetwork
 from gridlstm.experiments.characters.problem import CharacterProblem, make_model, measure
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.models.character_model import CharacterModel
-from gridlstm.models.generate import draw_symbol, generate
-from gridlstm.models.grid_arrays import GridArrays
-from gridlstm.models.native_stepper import NativeStepper
-from gridlstm.models.stepper import GridStepper, ModelStepper, make_stepper
 from gridlstm.training.settings import Training
 
 from .figure_text import figure_text
@@ -87,101 +82,6 @@ def test_chunks_with_carried_state_are_one_long_pass(network: str) -> None:
         parts.append(scores)
     torch.testing.assert_close(torch.cat(parts, 1), whole, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(state.hidden, end.hidden, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("network", NETWORKS)
-def test_single_steps_are_the_full_forward(network: str) -> None:
-    model = model_of(network)
-    symbols = torch.randint(0, 10, (1, 25))
-    whole, _ = model(symbols)
-    _, state = model(symbols[:, :10])
-    step = make_stepper(model, state)
-    fast = GridStepper if library() is None else NativeStepper
-    assert isinstance(step, fast if network.endswith("grid") else ModelStepper)
-    steps = np.stack([step(int(symbol)) for symbol in symbols[0, 10:]])
-    np.testing.assert_allclose(steps, whole[0, 10:].detach().numpy(), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["C", "NumPy"])
-@pytest.mark.parametrize(
-    ("hidden", "options"),
-    [
-        (8, {}),
-        (3, {"readout": "both", "output": "standard"}),
-        (17, {"tied": False, "readout": "both"}),
-        (5, {"bias": False, "tied": False, "output": "standard"}),
-        (1, {"readout": "both"}),
-    ],
-)
-def test_steppers_are_the_full_forward(kind: str, hidden: int, options: dict[str, Any]) -> None:
-    """Both of them, from a state, at sizes that fill no panel of the kernel."""
-    kernel = library()
-    if kind == "C" and kernel is None:
-        pytest.skip("no compiled kernel")
-    torch.manual_seed(0)
-    body = SequenceGridLSTM(10, hidden, 3, batch_first=True, **options)
-    model = CharacterModel(ALPHABET, body).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter))
-    symbols = torch.randint(0, 10, (1, 25))
-    whole, _ = model(symbols)
-    arrays = GridArrays.of(model, model(symbols[:, :10])[1])
-    assert arrays is not None
-    step = GridStepper(arrays) if kind == "NumPy" or kernel is None else NativeStepper(kernel, arrays)
-    steps = np.stack([step(int(symbol)) for symbol in symbols[0, 10:]])
-    np.testing.assert_allclose(steps, whole[0, 10:].detach().numpy(), rtol=1e-4, atol=1e-5)
-    for wrong in (-11, 10):
-        with pytest.raises(IndexError):
-            step(wrong)
-
-
-def test_the_steps_of_grids_without_a_stepper_of_their_own() -> None:
-    body = SequenceGridLSTM(10, 8, 2, priority=True, batch_first=True)
-    model = CharacterModel(ALPHABET, body).eval()
-    step = make_stepper(model)
-    assert isinstance(step, ModelStepper)
-    symbols = torch.randint(0, 10, (1, 12))
-    steps = np.stack([step(int(symbol)) for symbol in symbols[0]])
-    np.testing.assert_allclose(steps, model(symbols)[0][0].detach().numpy(), rtol=1e-4, atol=1e-5)
-
-
-def test_greedy_generation_is_what_the_forward_says() -> None:
-    model = model_of("tied-grid")
-    prompt = np.array([1, 2, 3, 4, 5])
-    text = list(prompt)
-    for symbol, _ in zip(generate(model, prompt, temperature=0), range(30), strict=False):
-        scores, _ = model(torch.tensor([text]))
-        assert symbol == scores[0, -1].argmax().item()
-        text.append(symbol)
-
-
-def test_a_long_prompt_is_read_in_pieces() -> None:
-    model = model_of("tied-grid")
-    prompt = np.random.default_rng(0).integers(0, 10, 1203)
-    scores, _ = model(torch.from_numpy(prompt).unsqueeze(0))
-    assert next(generate(model, prompt, temperature=0)) == scores[0, -1].argmax().item()
-
-
-def test_choices_follow_the_probabilities() -> None:
-    random = np.random.default_rng(0)
-    scores = np.log(np.array([0.1, 0.2, 0.3, 0.4], np.float32))
-    counts = np.bincount([draw_symbol(scores, 1.0, None, random) for _ in range(4000)], minlength=4)
-    np.testing.assert_allclose(counts / 4000, [0.1, 0.2, 0.3, 0.4], atol=0.03)
-    top = np.bincount([draw_symbol(scores, 1.0, 2, random) for _ in range(2000)], minlength=4)
-    np.testing.assert_allclose(top / 2000, [0, 0, 3 / 7, 4 / 7], atol=0.04)
-    sharp = np.bincount([draw_symbol(scores, 0.5, None, random) for _ in range(4000)], minlength=4)
-    np.testing.assert_allclose(sharp / 4000, np.array([1, 4, 9, 16]) / 30, atol=0.03)
-    assert draw_symbol(scores, 0, None, random) == 3
-
-
-@pytest.mark.parametrize(("alphabet", "first"), [(b"\t\nb", 1), (b"abc", 0)])
-def test_an_empty_prompt_is_a_newline_or_the_first_character(alphabet: bytes, first: int) -> None:
-    for seed in range(5):  # With some weights, one answer follows every character.
-        torch.manual_seed(seed)
-        model = make_model(small("tied-grid"), alphabet).eval()
-        drawn = next(generate(model, np.array([], np.int64), temperature=0))
-        assert drawn == model(torch.tensor([[first]]))[0][0, -1].argmax().item()
 
 
 @pytest.mark.parametrize("streams", [1, 7])
@@ -367,30 +267,3 @@ def test_one_line_says_what_is_wrong(gridlstm, arguments: list[str], line: str) 
 def test_a_preset_of_another_experiment(gridlstm) -> None:
     code, _, errors = gridlstm("train", "parity", "--preset", "small")
     assert (code, "preset: expected one of smoke, laptop, paper, got small" in errors) == (2, True)
-
-
-def test_the_network_that_comes_with_the_package_writes(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "gridlstm", "generate", "--prompt", "ROMEO:", "--length", "300"]
-    done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True)
-    words = set(Corpus.shakespeare().text.tobytes().decode().split())
-    written = done.stdout.split()
-    assert sum(word in words for word in written) > 0.6 * len(written)
-
-
-def test_generation_is_measured(gridlstm, tmp_path: Path) -> None:
-    out = tmp_path / "generation.json"
-    code, output, _ = gridlstm("bench", "generation", "--quick", "--rounds", 1, "--out", out)
-    assert code == 0
-    sizes = json.loads(out.read_text())["sizes"]
-    assert [(size["layers"], size["hidden"]) for size in sizes] == [(4, 128), (6, 256)]
-    shown = [line.split("│")[1:-1] for line in output.splitlines() if line.startswith("│")]
-    for cells, size in zip(shown, sizes, strict=True):
-        speeds = size["characters a second"]
-        assert [*speeds][-2:] == ["stepper", "model"]
-        assert ("C" in speeds) == (library() is not None)
-        first, *_, last = speeds.values()
-        assert min(speeds.values()) > 0
-        numbers = [f"{speed:,.0f}" for speed in speeds.values()]
-        share = f"{size['share of limit'][next(iter(speeds))]:.2f}"
-        shown_numbers = [cell.strip() for cell in cells[2:]]
-        assert shown_numbers == ["1", *numbers, share, f"{first / last:.1f} x"]

@@ -105,10 +105,21 @@ def generation() -> str:
         ]
         for size in run["sizes"]
     ]
-    titles = {"C": "compiled kernel", "stepper": "NumPy", "model": "the module"}
+    titles = {
+        "C": "compiled kernel",
+        "C, int8": "int8 weights",
+        "stepper": "NumPy",
+        "model": "the module",
+    }
     ways = [titles[way] for way in run["sizes"][0]["characters a second"]]
     table = Table(["layers x d", *(f"characters/s, {way}" for way in ways)], rows)
-    return f"{table.markdown()}\n\nOne thread, {source}"
+    note = f"One thread, {source}"
+    if bits := run.get("bits"):
+        note = (
+            f"Bits per character of {bits['characters']:,} characters of Shakespeare, with the network "
+            f"of the package: {bits['float32']:.4f}, with int8 weights {bits['int8']:.4f}. {note}"
+        )
+    return f"{table.markdown()}\n\n{note}"
 
 
 TABLES: dict[str, Callable[[], str]] = {

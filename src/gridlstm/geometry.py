@@ -92,6 +92,11 @@ class Step:
     stop: int
     groups: tuple[tuple[int, int, int], ...]
 
+    @cached_property
+    def group_array(self) -> Ints:
+        """``groups`` as an array, ``[groups, 3]``."""
+        return np.array(self.groups, np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:

@@ -1,16 +1,46 @@
 """The parameters of a grid: how they are made, initialised, and stacked for an engine."""
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from typing_extensions import Self
 
 from gridlstm.block import Block, PhaseWeights, Transform
 from gridlstm.dim import Dim
+from gridlstm.engines.recording import is_graph, is_recorded, is_transformed
 from gridlstm.fixed import FixedArguments
 from gridlstm.grid_options import Init
 
 __all__ = ["GridParameters"]
+
+
+class _Stacked:
+    """Stacked weights, and the parameters of which they were made, in the state that they had.
+
+    Args:
+        parameters: the parameters.
+        weights: the stacked weights.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], weights: list[PhaseWeights]) -> None:
+        self.weights = weights
+        self._state = [(ref(t), t._version, t.data_ptr()) for t in parameters]
+
+    def is_valid(self, parameters: Sequence[Tensor]) -> bool:
+        """Whether these are the same parameters, unchanged."""
+        return len(parameters) == len(self._state) and all(
+            kept() is t and version == t._version and place == t.data_ptr()
+            for t, (kept, version, place) in zip(parameters, self._state, strict=True)
+        )
+
+
+_stacked: WeakKeyDictionary["GridParameters", _Stacked] = WeakKeyDictionary()
+"""The stacked weights of grids that ran without gradients."""
+# PyTorch does not count what fused optimisers change.
+register_optimizer_step_post_hook(lambda *_: _stacked.clear())
 
 
 class GridParameters(FixedArguments):
@@ -75,8 +105,28 @@ class GridParameters(FixedArguments):
         raise ValueError(f"name: expected one of {names}, got {name!r}")
 
     def phase_weights(self) -> list[PhaseWeights]:
-        """The weights of each phase: the rows of its dimensions, stacked."""
+        """The weights of each phase: the rows of its dimensions, stacked.
+
+        Without gradients they are the same tensors in every call until a parameter changes.
+        """
+        if torch.is_grad_enabled() or is_graph() or is_recorded() or is_transformed():
+            return self._stack()
+        parameters = list(self.parameters())
+        if not all(map(_counts_changes, parameters)):
+            return self._stack()
+        kept = _stacked.get(self)
+        if kept is None or not kept.is_valid(parameters):
+            with torch.inference_mode(False), torch.no_grad():  # A later call may not be in that mode.
+                kept = _stacked[self] = _Stacked(parameters, self._stack())
+        return kept.weights
+
+    def _stack(self) -> list[PhaseWeights]:
         return [self._weights(phase) for phase in self.block.phases]
+
+    def train(self, mode: bool = True) -> Self:
+        """Sets the mode, and forgets what was made of the weights."""
+        _stacked.pop(self, None)
+        return super().train(mode)
 
     def _weights(self, phase: Sequence[int]) -> PhaseWeights:
         weights: list[Tensor] = []
@@ -104,3 +154,9 @@ class GridParameters(FixedArguments):
             return found
         weight, columns = self.weights_of(transform.name)[0], transform.hidden
         return weight.new_zeros(*weight.shape[:-2], count * (columns.stop - columns.start))
+
+
+def _counts_changes(parameter: Tensor) -> bool:
+    """Whether a parameter's version says if its values are still the same."""
+    plain = type(parameter) in (Tensor, nn.Parameter) and not parameter.is_meta
+    return plain and not parameter.is_inference()

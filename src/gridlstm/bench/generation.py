@@ -1,8 +1,8 @@
 """``gridlstm bench generation``: how fast text is generated, one character at a time, on one thread."""
 
+import math
 from collections import deque
 from collections.abc import Callable
-from copy import deepcopy
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -15,18 +15,20 @@ from rich.table import Table
 from gridlstm.bench.limits import limit_flops, make_limits, share_of_limit
 from gridlstm.bench.options import GenerationBench
 from gridlstm.bench.summary import summarise, with_spread
-from gridlstm.bench.timing import time_in_turn
+from gridlstm.bench.timing import set_threads, time_in_turn
+from gridlstm.data.locate import embedded
 from gridlstm.engines.native.build import library
+from gridlstm.experiments.trained import load_network, open_run
 from gridlstm.files import write_json
 from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.generate import draw_after
 from gridlstm.models.grid_arrays import GridArrays
 from gridlstm.models.native_stepper import NativeStepper
 from gridlstm.models.sequence import SequenceGridLSTM
-from gridlstm.models.stepper import GridStepper, ModelStepper, Stepper
+from gridlstm.models.stepper import GridStepper, ModelStepper, Stepper, make_stepper
 from gridlstm.provenance import environment
 
-__all__ = ["generation_section", "generation_table", "run"]
+__all__ = ["generation_section", "generation_table", "measure_bits", "run"]
 
 SIZES = ((4, 128), (6, 256))
 """Layers and hidden size; the first is that of the network that comes with the package."""
@@ -37,25 +39,38 @@ def _steppers(model: CharacterModel) -> dict[str, Stepper]:
     """The ways to run a 2-LSTM one character at a time, the fastest first."""
     arrays, kernel = GridArrays.of(model), library()
     assert arrays is not None, "a 2-LSTM"
-    steppers: dict[str, Stepper] = {} if kernel is None else {"C": NativeStepper(kernel, arrays)}
-    return {**steppers, "stepper": GridStepper(deepcopy(arrays)), "model": ModelStepper(model)}
+    steppers: dict[str, Stepper] = {}
+    if kernel is not None:
+        steppers = {
+            "C": NativeStepper(kernel, arrays),
+            "C, int8": NativeStepper(kernel, arrays, int8=True),
+        }
+    return {**steppers, "stepper": GridStepper(arrays), "model": ModelStepper(model)}
 
 
 def run(options: GenerationBench) -> None:
-    """Measures characters per second of each stepper. Prints and writes them."""
+    """Measures characters per second of each stepper, and what int8 loses. Prints and writes it."""
     section = generation_section(options)
     write_json(options.out, {"kind": "generation", "environment": environment(), **section})
     console = Console()
     console.print(generation_table(section))
+    bits = section["bits"]
+    console.out(
+        f"Bits per character of {bits['characters']:,} characters of Shakespeare, with the network of "
+        f"the package: {bits['float32']:.4f}, with int8 weights {bits['int8']:.4f}",
+        highlight=False,
+    )
     console.out(options.out, highlight=False)
 
 
 def generation_section(
     options: GenerationBench, progress: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
-    """The speed of all sizes, as in a result file."""
+    """The speed of all sizes, and what int8 loses, as in a result file."""
     sizes = [_measure(*size, options, progress) for size in SIZES]
-    return {"limit flops": limit_flops(quick=options.quick), "sizes": sizes}
+    with set_threads(1):
+        bits = measure_bits(500 if options.quick else 20_000)
+    return {"limit flops": limit_flops(quick=options.quick), "sizes": sizes, "bits": bits}
 
 
 def _measure(
@@ -94,6 +109,23 @@ def _measure(
         },
         **summary,
     }
+
+
+def measure_bits(characters: int) -> dict[str, float]:
+    """Bits per character of a text that the network in the package has not seen, read by steppers."""
+    run = open_run(None, "characters")
+    model = load_network(run)
+    assert isinstance(model, CharacterModel), "the network of characters"
+    text = np.frombuffer(embedded("tinyshakespeare.txt", run.config()["data"]["text"]), np.uint8)
+    unseen = text[len(text) * 95 // 100 :][: characters + 1]
+    symbols = np.searchsorted(model.alphabet.numpy(), unseen).tolist()
+    bits: dict[str, float] = {"characters": len(symbols) - 1}
+    for name, int8 in (("float32", False), ("int8", True)):
+        step = make_stepper(model, int8=int8)
+        scores = np.stack([step(symbol) for symbol in symbols[:-1]]).astype(np.float64)
+        logs = np.log(np.exp(scores).sum(1)) - scores[np.arange(len(scores)), symbols[1:]]
+        bits[name] = float(logs.mean() / math.log(2))
+    return bits
 
 
 def generation_table(section: dict[str, Any]) -> Table:

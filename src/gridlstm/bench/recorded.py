@@ -2,13 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gridlstm.engines.native.build import library
+from gridlstm.engines.native.panels import Panels
 from gridlstm.engines.recording import only_watched
+from gridlstm.geometry import Step
 
 __all__ = ["Product", "Recorder", "record_products", "replay"]
 
@@ -48,6 +53,8 @@ class Product(NamedTuple):
         out: the result.
         adds: whether the product is added to what the result was before.
         part: the part of the work that computed it, see :class:`Recorder`.
+        step: of a product of the compiled kernel, the step of the grid that it belongs to. Then A is
+            ``[n, batch, k]``, and B ``[sets, k, n]`` in the kernel's own layout.
     """
 
     left: Operand
@@ -55,16 +62,16 @@ class Product(NamedTuple):
     out: Operand
     adds: bool = False
     part: str = ""
+    step: Step | None = None
 
     @property
     def flops(self) -> int:
         """Floating-point operations."""
-        *batch, m, k = self.left.shape
-        return 2 * (batch[0] if batch else 1) * m * k * self.right.shape[-1]
+        return 2 * prod(self.left.shape) * self.right.shape[-1]
 
 
 class Recorder(TorchDispatchMode):
-    """Records the products of what runs within it. The engine computes as it does without.
+    """Records the products of PyTorch and of the compiled kernel, see :meth:`listen`.
 
     Attributes:
         products: those so far.
@@ -76,6 +83,27 @@ class Recorder(TorchDispatchMode):
         self.products: list[Product] = []
         self.part = ""
         self._memories: dict[int, int] = {}
+        self._panels: list[Panels] = []  # Kept, so that none is taken for another one.
+
+    @contextmanager
+    def listen(self) -> Iterator[None]:
+        """Within it, products are recorded. The engine computes as it does without."""
+        multiply = Panels.multiply
+
+        def recorded(panels: Panels, x: Tensor, step: Step, out: Tensor) -> None:
+            multiply(panels, x, step, out)
+            self._panels.append(panels)
+            left = self._operand(x)
+            memory = self._number(id(panels))
+            right = Operand(memory, 0, panels.shape, (0, 0, 0), x.dtype)
+            self.products.append(Product(left, right, self._operand(out), part=self.part, step=step))
+
+        Panels.multiply = recorded  # type: ignore[method-assign, assignment]
+        try:
+            with only_watched(), self:
+                yield
+        finally:
+            Panels.multiply = multiply  # type: ignore[method-assign]
 
     @contextmanager
     def watch(self, part: str) -> Iterator[None]:
@@ -98,16 +126,18 @@ class Recorder(TorchDispatchMode):
 
     def _operand(self, tensor: Tensor) -> Operand:
         # Memory that was freed and used again is the same memory in a replay, too.
-        address = tensor.untyped_storage().data_ptr()
-        memory = self._memories.setdefault(address, len(self._memories))
+        memory = self._number(tensor.untyped_storage().data_ptr())
         shape = tuple(tensor.shape)
         return Operand(memory, int(tensor.storage_offset()), shape, tensor.stride(), tensor.dtype)
 
+    def _number(self, address: int) -> int:
+        return self._memories.setdefault(address, len(self._memories))
+
 
 def record_products(work: Callable[[], object]) -> list[Product]:
-    """Runs ``work`` once, and returns the matrix products that PyTorch computed in it, in order."""
+    """Runs ``work`` once, and returns the matrix products that were computed in it, in order."""
     recorder = Recorder()
-    with only_watched(), recorder:
+    with recorder.listen():
         work()
     return recorder.products
 
@@ -124,8 +154,14 @@ def replay(products: Sequence[Product]) -> Callable[[], None]:
     in between, they may grow until they overflow. This takes no time, unlike numbers close to zero.
     """
     ends: dict[tuple[int, torch.dtype], int] = {}
+    panels: dict[int, Panels] = {}
     for product in products:
-        for operand in (product.left, product.right, product.out):
+        ours = product.step is not None
+        if ours and product.right.memory not in panels:
+            kernel = library()
+            assert kernel is not None, "it has computed this product"
+            panels[product.right.memory] = Panels(kernel, torch.randn(product.right.shape))
+        for operand in (product.left, product.out) if ours else product[:3]:
             key = operand.memory, operand.dtype
             ends[key] = max(ends.get(key, 0), operand.end)
     memories = {key: torch.randn(end).to(key[1]) for key, end in ends.items()}
@@ -134,15 +170,24 @@ def replay(products: Sequence[Product]) -> Callable[[], None]:
         memory = memories[operand.memory, operand.dtype]
         return memory.as_strided(operand.shape, operand.stride, operand.offset)
 
-    calls = [(place(p.left), place(p.right), place(p.out), p.adds) for p in products]
+    def make_call(product: Product) -> Callable[[], object]:
+        left, out = place(product.left), place(product.out)
+        if product.step is not None:
+            return partial(_multiply, panels[product.right.memory], left, product.step, out)
+        right = place(product.right)
+        if not product.adds:
+            return partial(torch.matmul, left, right, out=out)
+        add: Callable[..., Tensor] = torch.addmm if left.ndim == 2 else torch.baddbmm
+        return partial(add, out, left, right, out=out)
+
+    calls = [make_call(product) for product in products]
 
     def run() -> None:
-        for left, right, out, adds in calls:
-            if not adds:
-                torch.matmul(left, right, out=out)
-            elif left.ndim == 2:
-                torch.addmm(out, left, right, out=out)
-            else:
-                torch.baddbmm(out, left, right, out=out)
+        for call in calls:
+            call()
 
     return run
+
+
+def _multiply(panels: Panels, x: Tensor, step: Step, out: Tensor) -> None:
+    panels.multiply(x, step, out)  # Looked up at the call, so that it can be recorded.

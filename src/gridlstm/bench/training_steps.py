@@ -30,7 +30,6 @@ from gridlstm.bench.summary import summarise
 from gridlstm.bench.timing import set_threads, time_in_turn, time_once
 from gridlstm.bench.training_table import PARTS, train_tables
 from gridlstm.engines.native.build import library
-from gridlstm.engines.recording import only_watched
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.files import write_json
 from gridlstm.provenance import environment
@@ -219,7 +218,7 @@ def _chosen_options(choice: StepChoice, options: TrainBench) -> tuple[Any, float
 def _record(trainer: Trainer) -> list[Product]:
     """The products of an update, each with the part that computes it: the engine is one."""
     recorder = Recorder()
-    with only_watched(), recorder, watch_engine(recorder.watch):
+    with recorder.listen(), watch_engine(recorder.watch):
         trainer.watch = recorder.watch
         trainer.update()
     return recorder.products

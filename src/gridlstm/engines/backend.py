@@ -1,4 +1,4 @@
-"""What a backend of the wavefront engine is: the work of a step between its matrix products."""
+"""What a backend of the wavefront engine is: the products of a step, and the work between them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gridlstm.block import Block
 from gridlstm.cells import Cell
 from gridlstm.engines.buffers import Buffers, Call, Gradients
+from gridlstm.engines.products import Matrices, TorchMatrices
 from gridlstm.engines.recording import is_recorded
 from gridlstm.state import State
 
@@ -36,7 +37,7 @@ class Boundary:
 
 
 class Backend(ABC):
-    """Computes everything between the matrix products of a call, in its buffers.
+    """Computes the steps of a call, in its buffers.
 
     The engine runs a step ``s`` as::
 
@@ -75,6 +76,17 @@ class Backend(ABC):
             like: a tensor with the dtype and device of the states.
             product: the dtype of matrix products.
         """
+
+    @staticmethod
+    def pack(matrices: Tensor, call: Call, *, often: bool = False) -> Matrices:
+        """Prepares the right operands of a phase's products.
+
+        Args:
+            matrices: one per weight set, ``[sets, K, N]``, in the dtype of products.
+            call: the call whose products these are.
+            often: whether later calls use them too, so that preparing them takes no time in comparison.
+        """
+        return TorchMatrices(matrices, often=often or call.plan.blocks * call.batch > 8192)
 
     @abstractmethod
     def enter(self, s: int) -> None:

@@ -8,10 +8,20 @@ import torch
 from torch import Tensor
 
 from gridlstm.block import Block, Dropout, Kept
-from gridlstm.engines.workspace import Workspace
+from gridlstm.engines.workspace import Workspace, pitch
 from gridlstm.geometry import Plan
 
-__all__ = ["Buffers", "Call", "Gradients", "Rows", "Span", "make_buffers", "make_gradients"]
+__all__ = [
+    "Buffers",
+    "Call",
+    "Gradients",
+    "Rows",
+    "Span",
+    "kept_tensors",
+    "make_buffers",
+    "make_gradients",
+    "restore_buffers",
+]
 
 Span = Literal["all_steps", "part", "two_steps", "one_step"]
 """The steps whose rows a buffer holds at the same time."""
@@ -34,6 +44,8 @@ class Call:
         dropout: what is kept of the hidden vectors that blocks read, or ``None``.
         zoneout: which old values blocks keep, or ``None`` for the expectation.
         product: the dtype of the operands and results of matrix products; states keep their own.
+        columns: for each phase, the columns of H that may differ from zero. Products leave out the
+            others.
     """
 
     block: Block
@@ -45,6 +57,12 @@ class Call:
     dropout: Dropout | None
     zoneout: Kept | None
     product: torch.dtype
+    columns: tuple[slice, ...]
+
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether products have so few rows that laying out their matrices takes much of the time."""
+        return self.plan.widest // self.plan.sets * self.batch <= 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +158,45 @@ def make_buffers(
         ],
         gates=[rows(gates, size, call.product) for size in call.block.gate_sizes],
     )
+
+
+def kept_tensors(buffers: Buffers) -> list[Tensor]:
+    """What a backward pass needs: the vectors between blocks and, if kept for all steps, the gates."""
+    rows = [buffers.hidden, buffers.memory]
+    if buffers.gates[0].span == "all_steps":
+        rows += [x for x in buffers.inputs if x is not buffers.hidden]
+        rows += buffers.gates
+    return [r.data for r in rows]
+
+
+def restore_buffers(call: Call, kept: Sequence[Tensor], workspace: Workspace, *, copy: bool) -> Buffers:
+    """Buffers for a backward pass with the :func:`kept_tensors` of the forward pass.
+
+    Args:
+        call: the call.
+        kept: these tensors.
+        workspace: where other buffers come from.
+        copy: whether to copy what the backward pass overwrites.
+    """
+    like = kept[0]
+
+    def rows(data: Tensor, *, overwritten: bool) -> Rows:
+        # A compiler or a hook may have chosen another layout than that of the workspace.
+        laid_out = data.stride() == (data.shape[1] * pitch(data.shape[2]), pitch(data.shape[2]), 1)
+        if (overwritten and copy) or not laid_out:
+            data = workspace.take(data.shape, like, data.dtype).copy_(data)
+        return Rows(data, "all_steps", call.plan)
+
+    masked = call.mask is not None  # Then the backward clears what masked blocks read.
+    hidden, memory = rows(like, overwritten=masked), rows(kept[1], overwritten=False)
+    if len(kept) == 2:
+        scratch = make_buffers(call, like, workspace, states="one_step", gates="part")
+        inputs = [hidden if x is scratch.hidden else x for x in scratch.inputs]
+        return Buffers(hidden, memory, inputs, scratch.gates)
+    count = len(call.block.phases)
+    inputs = [rows(x, overwritten=masked) for x in kept[2:-count]]
+    inputs = [*[hidden] * (count - len(inputs)), *inputs]
+    return Buffers(hidden, memory, inputs, [rows(g, overwritten=True) for g in kept[-count:]])
 
 
 def make_gradients(call: Call, like: Tensor, workspace: Workspace) -> Gradients:

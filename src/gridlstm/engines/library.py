@@ -15,11 +15,9 @@ from torch import Tensor
 
 from gridlstm.block import Block, Dropout, Kept, PhaseWeights, Zoneout, make_block
 from gridlstm.description import read_description
-from gridlstm.engines.buffers import Buffers, Call, Rows, Span, make_buffers
+from gridlstm.engines.buffers import Span, kept_tensors, make_buffers, restore_buffers
 from gridlstm.engines.moves import make_order
-from gridlstm.engines.recording import inside_operator
-from gridlstm.engines.wavefront import (
-    SECOND_DERIVATIVES,
+from gridlstm.engines.passes import (
     backward_pass,
     forward_pass,
     grouped,
@@ -28,6 +26,8 @@ from gridlstm.engines.wavefront import (
     present,
     spread,
 )
+from gridlstm.engines.recording import inside_operator
+from gridlstm.engines.wavefront import SECOND_DERIVATIVES
 from gridlstm.engines.workspace import Workspace, pitch
 from gridlstm.geometry import GridShape
 from gridlstm.state import State
@@ -102,13 +102,7 @@ def run_forward(
         if trace:
             half, (_, back) = len(results) // 2, make_order(call.plan, like.device)
             results[half:] = [t[back] for t in results[half:]]
-    rows: list[Rows] = []
-    if keep != "nothing":
-        rows += [buffers.hidden, buffers.memory]
-    if keep == "gates":
-        rows += [x for x in buffers.inputs if x is not buffers.hidden]
-        rows += buffers.gates
-    return [*results, *(r.data for r in rows)]
+    return results if keep == "nothing" else [*results, *kept_tensors(buffers)]
 
 
 @run_forward.register_fake
@@ -186,7 +180,8 @@ def run_backward(
             order, _ = make_order(call.plan, like.device)
             traced = [None if t is None else t[order] for t in grads[count:]]
             upstream += grouped(State, spread(sides_given, traced))
-        buffers, workspace = _restore(call, saved)
+        workspace = Workspace()
+        buffers = restore_buffers(call, saved, workspace, copy=True)
         gradients = backward_pass(call, phases, buffers, upstream, recompute=len(saved) == 2)
         del workspace
     return present(gradients)
@@ -240,7 +235,8 @@ def save(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
 def differentiate(ctx: Any, grads: Sequence[Tensor | None], backward: Any) -> Any:
     """The gradients of ``tensors``, by :func:`run_backward` or something that calls it."""
     weights, states = ctx.counts
-    drawn, saved = ctx.saved_tensors[:5], ctx.saved_tensors[5:]
+    every = ctx.saved_tensors  # Once: a hook may not be able to restore them again.
+    drawn, saved = every[:5], every[5:]
     lists = list(saved[:weights]), list(saved[weights:]), list(grads[:states])
     return backward(*ctx.arguments, *drawn, *lists)
 
@@ -289,27 +285,3 @@ def _drawn(
 ) -> tuple[Dropout | None, Kept | None]:
     zoneout = None if old_hidden is None and old_memory is None else Kept(old_hidden, old_memory)
     return None if kept is None or scale is None else Dropout(kept, scale), zoneout
-
-
-def _restore(call: Call, saved: Sequence[Tensor]) -> tuple[Buffers, Workspace]:
-    """The buffers of the forward, in which the backward may write."""
-    workspace, like, plan = Workspace(), saved[0], call.plan
-
-    def rows(data: Tensor, *, overwritten: bool) -> Rows:
-        # A compiler may have chosen another layout than that of the workspace.
-        laid_out = data.stride() == (data.shape[1] * pitch(data.shape[2]), pitch(data.shape[2]), 1)
-        if overwritten or not laid_out:
-            data = workspace.take(data.shape, like, data.dtype).copy_(data)
-        return Rows(data, "all_steps", plan)
-
-    masked = call.mask is not None  # Then the backward clears what masked blocks read.
-    hidden, memory = rows(like, overwritten=masked), rows(saved[1], overwritten=False)
-    if len(saved) == 2:
-        scratch = make_buffers(call, like, workspace, states="one_step", gates="part")
-        inputs = [hidden if x is scratch.hidden else x for x in scratch.inputs]
-        return Buffers(hidden, memory, inputs, scratch.gates), workspace
-    count = len(call.block.phases)
-    inputs = [rows(x, overwritten=masked) for x in saved[2:-count]]
-    inputs = [*[hidden] * (count - len(inputs)), *inputs]
-    gates = [rows(g, overwritten=True) for g in saved[-count:]]
-    return Buffers(hidden, memory, inputs, gates), workspace

@@ -2,7 +2,7 @@
 
 In a graph that ``torch.compile``, ``torch.export`` or ``make_fx`` records, a grid is one node, the
 operator ``gridlstm::wavefront``. Transforms of ``torch.func`` call the same operator. All three share
-the loops over the steps, :func:`wavefront.forward_pass` and :func:`wavefront.backward_pass`.
+the loops over the steps, :func:`passes.forward_pass` and :func:`passes.backward_pass`.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from gridlstm.block import Block, Dropout, Kept, PhaseWeights
 from gridlstm.checks import autocast_dtype
 from gridlstm.engines import wavefront
 from gridlstm.engines.library import run_forward
+from gridlstm.engines.passes import flatten, grouped, present, spread
 from gridlstm.engines.recording import check_transforms, is_graph, is_transformed
 from gridlstm.engines.transforms import run_transformed
-from gridlstm.engines.wavefront import flatten, grouped, present, spread
 from gridlstm.geometry import GridShape
 from gridlstm.state import State
 

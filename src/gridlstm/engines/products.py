@@ -1,5 +1,6 @@
 """The matrix products of a step, and of all steps: where the engine should spend its time."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -12,32 +13,52 @@ from gridlstm.engines.recording import is_recorded
 from gridlstm.engines.workspace import pitch
 from gridlstm.geometry import Step
 
-__all__ = ["GradWeights", "multiply", "pack"]
+__all__ = ["GradWeights", "Matrices", "TorchMatrices"]
 
 
-def pack(weight: Tensor, rows: int) -> Tensor:
-    """``W^T`` for each set, ``[sets, H, gates]``, laid out for products with ``rows`` rows in all.
+class Matrices(ABC):
+    """The right operands of the products of a phase: a matrix A for each weight set."""
 
-    A product is a few percent faster if no operand is transposed. The copy takes as long as the
-    product of about 300 rows, so it pays only for many. A recorded graph must work for any number.
+    @abstractmethod
+    def multiply(self, x: Tensor, step: Step, out: Tensor) -> None:
+        """``out = x A`` for ``x`` ``[n, batch, K]``, with the matrix of each block's weight set."""
+
+
+class TorchMatrices(Matrices):
+    """Matrices for the products of PyTorch.
+
+    Args:
+        matrices: one per weight set, ``[sets, K, N]``.
+        often: whether products with many rows, or many products, use them. Then they are copied: a
+            product is a few percent faster if no operand is transposed, and the copy takes as long as
+            that of about 300 rows.
     """
-    return weight.mT.contiguous() if not is_recorded() and rows > 8192 else weight.mT
+
+    def __init__(self, matrices: Tensor, *, often: bool) -> None:
+        # A recorded graph must work for any number of rows.
+        copied = often and not is_recorded() and not matrices.is_contiguous()
+        self._matrices = _pitched(matrices) if copied else matrices
+
+    def multiply(self, x: Tensor, step: Step, out: Tensor) -> None:
+        """See :meth:`Matrices.multiply`."""
+        groups, matrices = step.groups, self._matrices
+        first, last = groups[0][0], groups[-1][0]
+        if len(groups) == 1:
+            torch.mm(x.flatten(0, 1), matrices[first], out=out.flatten(0, 1))
+        elif last - first == len(groups) - 1 and len({stop - start for _, start, stop in groups}) == 1:
+            rows = (len(groups), -1)
+            chosen = matrices[first : last + 1]
+            torch.bmm(x.view(*rows, x.shape[-1]), chosen, out=out.view(*rows, out.shape[-1]))
+        else:
+            for number, start, stop in groups:
+                target = out[start:stop].flatten(0, 1)
+                torch.mm(x[start:stop].flatten(0, 1), matrices[number], out=target)
 
 
-def multiply(x: Tensor, matrix: Tensor, step: Step, out: Tensor) -> None:
-    """``out = x A`` for ``x`` ``[n, batch, columns]``, with the matrix A of each block's weight set."""
-    groups = step.groups
-    first, last = groups[0][0], groups[-1][0]
-    if len(groups) == 1:
-        torch.mm(x.flatten(0, 1), matrix[first], out=out.flatten(0, 1))
-    elif last - first == len(groups) - 1 and len({stop - start for _, start, stop in groups}) == 1:
-        rows = (len(groups), -1)
-        chosen = matrix[first : last + 1]
-        torch.bmm(x.view(*rows, x.shape[-1]), chosen, out=out.view(*rows, out.shape[-1]))
-    else:
-        for number, start, stop in groups:
-            target = out[start:stop].flatten(0, 1)
-            torch.mm(x[start:stop].flatten(0, 1), matrix[number], out=target)
+def _pitched(matrices: Tensor) -> Tensor:
+    """A copy with rows a :func:`pitch` apart."""
+    *shape, columns = matrices.shape
+    return matrices.new_empty(*shape, pitch(columns))[..., :columns].copy_(matrices)
 
 
 class GradWeights:
@@ -45,10 +66,17 @@ class GradWeights:
 
     One product covers all steps whose gates the buffers hold at the same time: the whole grid, or one
     of its parts.
+
+    Args:
+        weights: one per phase.
+        buffers: the rows of all steps.
+        columns: see :class:`Call`.
     """
 
-    def __init__(self, weights: Sequence[PhaseWeights], buffers: Buffers) -> None:
-        self._buffers = buffers
+    def __init__(
+        self, weights: Sequence[PhaseWeights], buffers: Buffers, columns: Sequence[slice]
+    ) -> None:
+        self._buffers, self._columns = buffers, columns
         gates = buffers.gates[0]
         # Before the loop over the steps, which must not wait for copies to a device.
         self._by_set = {
@@ -64,10 +92,11 @@ class GradWeights:
         """Adds step ``s``; steps come from the last to the first."""
         steps = self._buffers.gates[0].part(s)
         if s == steps[0]:
-            for sums, gates, inputs in zip(
-                self._sums, self._buffers.gates, self._buffers.inputs, strict=True
+            for sums, gates, inputs, columns in zip(
+                self._sums, self._buffers.gates, self._buffers.inputs, self._columns, strict=True
             ):
-                _add(sums, gates.of(steps), inputs.of(steps), self._by_set[steps])
+                part = sums._replace(weight=sums.weight[..., columns])
+                _add(part, gates.of(steps), inputs.of(steps)[..., columns], self._by_set[steps])
 
     def finish(self) -> list[PhaseWeights]:
         """The gradients, one per phase."""
@@ -83,7 +112,7 @@ def _add(sums: PhaseWeights, grad: Tensor, x: Tensor, by_set: Sequence[Tensor]) 
     """Adds the contribution of some blocks.
 
     ``grad`` holds the gradients of their preactivations, ``[blocks, batch, gates]``, and ``x`` the
-    inputs of the product, ``[blocks, batch, H]``. ``by_set`` has the blocks of each weight set if there
+    inputs of the product, ``[blocks, batch, K]``. ``by_set`` has the blocks of each weight set if there
     are several.
     """
     every: Sequence[Tensor | slice] = by_set or [slice(None)]

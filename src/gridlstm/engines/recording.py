@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 __all__ = [
     "check_batched",
     "check_transforms",
+    "has_saved_hooks",
     "inside_operator",
     "is_graph",
     "is_recorded",
@@ -116,6 +117,12 @@ def is_graph() -> bool:
 def is_transformed() -> bool:
     """Whether a transform of ``torch.func`` is active, such as ``grad`` or ``vmap``."""
     return torch._C._are_functorch_transforms_active()
+
+
+def has_saved_hooks() -> bool:
+    """Whether hooks replace the tensors that are saved for a backward pass."""
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda _: None)
+    return torch.is_grad_enabled() and top(True) is not None
 
 
 def check_transforms() -> None:

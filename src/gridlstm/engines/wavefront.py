@@ -8,8 +8,9 @@ the gradients of their preactivations; one product over all blocks gives the gra
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from jaxtyping import Bool
@@ -18,28 +19,22 @@ from torch.autograd import forward_ad
 
 from gridlstm.block import Block, Dropout, Kept, PhaseWeights
 from gridlstm.checks import autocast_dtype
-from gridlstm.engines.backend import Backend, Boundary
-from gridlstm.engines.buffers import Buffers, Call, make_buffers, make_gradients
-from gridlstm.engines.dispatch import choose_backend
+from gridlstm.engines.buffers import Call, kept_tensors, make_buffers, restore_buffers
 from gridlstm.engines.moves import make_order
-from gridlstm.engines.products import GradWeights, multiply, pack
-from gridlstm.engines.recording import check_batched
+from gridlstm.engines.passes import (
+    backward_pass,
+    flatten,
+    forward_pass,
+    grouped,
+    make_call,
+    used_columns,
+)
+from gridlstm.engines.recording import check_batched, has_saved_hooks, is_recorded
 from gridlstm.engines.workspace import Workspace
-from gridlstm.geometry import GridShape, Plan
+from gridlstm.geometry import GridShape
 from gridlstm.state import State
 
-__all__ = [
-    "SECOND_DERIVATIVES",
-    "backward_pass",
-    "flatten",
-    "forward_pass",
-    "grouped",
-    "make_call",
-    "new_state",
-    "present",
-    "run",
-    "spread",
-]
+__all__ = ["SECOND_DERIVATIVES", "run"]
 
 
 def run(
@@ -68,56 +63,23 @@ def run(
     with torch.autocast(like.device.type, enabled=False) if low else nullcontext():
         weights = [w._replace(weight=w.weight.to(low or like.dtype)) for w in weights]
         call = make_call(block, shape.plan(), weights, like, mask, dropout, zoneout)
+        call = replace(call, columns=used_columns(call, incoming))
         tensors = flatten([*weights, *incoming])
         if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
             raise RuntimeError(
                 'engine="wavefront" does not support forward-mode derivatives: use engine="reference"'
             )
         if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
-            flat = _Wavefront.apply(call, trace, recompute, *tensors)  # type: ignore[no-untyped-call]
+            flat = _Wavefront.apply(call, trace, recompute, has_saved_hooks(), *tensors)  # type: ignore[no-untyped-call]
             states = grouped(State, flat)
         else:
             workspace = Workspace()
             buffers = make_buffers(call, like, workspace, states="two_steps", gates="one_step")
-            states = forward_pass(call, weights, incoming, buffers, trace)
+            states = forward_pass(call, weights, incoming, buffers, trace, keep=not is_recorded())
     if not trace:
         return states, None
     _, back = make_order(call.plan, like.device)
     return states[: len(incoming)], [s.map(lambda t: t[back]) for s in states[len(incoming) :]]
-
-
-def make_call(
-    block: Block,
-    plan: Plan,
-    weights: Sequence[PhaseWeights],
-    like: Tensor,
-    mask: Bool[Tensor, "blocks batch"] | None,
-    dropout: Dropout | None,
-    zoneout: Kept | None,
-) -> Call:
-    """A call, with everything in the order of the plan.
-
-    Args:
-        block: what each block computes.
-        plan: which blocks run when.
-        weights: one per phase, in the dtype of products.
-        like: an incoming side.
-        mask: as in :func:`run`, with blocks in lexicographic order.
-        dropout: the same.
-        zoneout: the same.
-    """
-    order, _ = make_order(plan, like.device)
-    return Call(
-        block,
-        plan,
-        batch=like.shape[1],
-        biases=tuple(_detached([w.bias for w in weights])),
-        vectors=tuple(_detached([w.vectors for w in weights])),
-        mask=None if mask is None else mask[order],
-        dropout=None if dropout is None else Dropout(*(t[:, order] for t in dropout)),
-        zoneout=None if zoneout is None else Kept(*(t if t is None else t[order] for t in zoneout)),
-        product=weights[0].weight.dtype,
-    )
 
 
 SECOND_DERIVATIVES = (
@@ -129,44 +91,56 @@ SECOND_DERIVATIVES = (
 class _Wavefront(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, call: Call, trace: bool, recompute: bool, *tensors: Tensor | None
+        ctx: Any, call: Call, trace: bool, recompute: bool, hooked: bool, *tensors: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         split = _weight_count(call)
         weights, incoming = grouped(PhaseWeights, tensors[:split]), grouped(State, tensors[split:])
         ctx.set_materialize_grads(False)
-        # The sides too: a second derivative would depend on them, and they must not change in place.
-        ctx.save_for_backward(*tensors)
-        ctx.call, ctx.workspace, ctx.lock = call, Workspace(), Lock()
-        ctx.buffers = make_buffers(
+        workspace = Workspace(reuse=not hooked)
+        buffers = make_buffers(
             call,
             incoming[0].hidden,
-            ctx.workspace,
+            workspace,
             states="all_steps",
             gates="part" if recompute else "all_steps",
         )
-        ctx.gates_lost = recompute
-        return tuple(flatten(forward_pass(call, weights, incoming, ctx.buffers, trace)))
+        outputs = tuple(flatten(forward_pass(call, weights, incoming, buffers, trace)))
+        # The sides too: a second derivative would depend on them, and they must not change in place.
+        # Hooks of torch.utils.checkpoint and save_on_cpu drop or move what is saved here.
+        ctx.save_for_backward(*tensors, *(kept_tensors(buffers) if hooked else ()))
+        ctx.call, ctx.lock, ctx.gates_lost = call, Lock(), recompute
+        ctx.buffers, ctx.workspace = (None, None) if hooked else (buffers, workspace)
+        ctx.count = len(tensors)
+        return outputs
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         check_batched(grads)
         with ctx.lock:  # Threads may share a retained graph, and with it these buffers.
-            saved = ctx.saved_tensors
+            every = ctx.saved_tensors
+            saved, kept = every[: ctx.count], every[ctx.count :]
             weights = grouped(PhaseWeights, saved[: _weight_count(ctx.call)])
+            workspace, buffers = ctx.workspace, ctx.buffers
+            if buffers is None:
+                workspace = Workspace()
+                buffers = restore_buffers(ctx.call, kept, workspace, copy=False)
             # This overwrites the gates, even if it fails. A second backward pass recomputes them.
             gates_lost, ctx.gates_lost = ctx.gates_lost, True
             with torch.no_grad():
                 gradients = backward_pass(
-                    ctx.call, weights, ctx.buffers, grouped(State, grads), recompute=gates_lost
+                    ctx.call, weights, buffers, grouped(State, grads), recompute=gates_lost
                 )
             if not _graph_is_kept():
                 # Freed like saved tensors: the next call can use them, even if the graph lives on.
                 del ctx.buffers, ctx.workspace
-        flat = flatten(gradients)
+        flat = [
+            gradient if needed else None
+            for gradient, needed in zip(flatten(gradients), ctx.needs_input_grad[4:], strict=True)
+        ]
         if torch.is_grad_enabled():  # With create_graph=True.
             once = _OnlyOnce.apply(len(flat), *flat, *saved, *grads)  # type: ignore[no-untyped-call]
             flat = list(once)
-        return None, None, None, *flat
+        return None, None, None, None, *flat
 
 
 class _OnlyOnce(torch.autograd.Function):
@@ -187,114 +161,5 @@ def _graph_is_kept() -> bool:
     return True if ask is None else bool(ask())
 
 
-def forward_pass(
-    call: Call,
-    weights: Sequence[PhaseWeights],
-    incoming: Sequence[State],
-    buffers: Buffers,
-    trace: bool,
-) -> list[State]:
-    """The outgoing sides, ``[faces, batch, d]``; with ``trace``, followed by those of all blocks."""
-    outgoing = [new_state(side, side.hidden.shape[0]) for side in incoming]
-    blocks = [new_state(side, call.plan.blocks) for side in incoming] if trace else []
-    choice = choose_backend(call.block, buffers.hidden.data, call.product)
-    backend = choice(call, buffers, None, Boundary(incoming, outgoing, blocks))
-    packed = [pack(w.weight, call.plan.blocks * call.batch) for w in weights]
-    for s in range(len(call.plan.steps)):
-        backend.enter(s)
-        _run_phases(call, packed, buffers, backend, s)
-    return [*outgoing, *blocks]
-
-
-def _run_phases(
-    call: Call,
-    packed: Sequence[Tensor],
-    buffers: Buffers,
-    backend: Backend,
-    s: int,
-    *,
-    discard: bool = False,
-) -> None:
-    """The forward pass of one step, phase by phase."""
-    for p, matrix in enumerate(packed):
-        if buffers.inputs[p] is not buffers.hidden:
-            backend.read(s, p)
-        multiply(buffers.inputs[p].at(s), matrix, call.plan.steps[s], buffers.gates[p].at(s))
-        backend.forward(s, p, discard=discard)
-
-
-def backward_pass(
-    call: Call,
-    weights: Sequence[PhaseWeights],
-    buffers: Buffers,
-    grads: Sequence[State],
-    *,
-    recompute: bool,
-) -> list[PhaseWeights | State]:
-    """The backward of ``forward_pass``: the gradients of the weights and of the incoming sides.
-
-    Args:
-        grads: the gradients of what ``forward_pass`` returned.
-        recompute: whether to recompute the gates, because the buffers do not have them.
-    """
-    like, count = buffers.hidden.data, len(call.block.transforms)
-    workspace = Workspace()
-    gradients = make_gradients(call, like, workspace)
-    incoming = [
-        State(like.new_empty(shape), None if transform.memory is None else like.new_empty(shape))
-        for i, transform in enumerate(call.block.transforms)
-        for shape in [(call.plan.faces(i), call.batch, call.block.width(i))]
-    ]
-    choice = choose_backend(call.block, like, call.product)
-    backend = choice(call, buffers, gradients, Boundary(incoming, grads[:count], grads[count:]))
-    grad_weights = GradWeights(weights, buffers)
-    packed = [pack(w.weight, call.plan.blocks * call.batch) for w in weights] if recompute else []
-    for s in reversed(range(len(call.plan.steps))):
-        if recompute:
-            _run_phases(call, packed, buffers, backend, s, discard=True)
-        for p in reversed(range(len(weights))):
-            backend.backward(s, p)
-            grad, grad_input = buffers.gates[p].at(s), gradients.inputs[p].at(s)
-            multiply(grad, weights[p].weight, call.plan.steps[s], grad_input)
-        backend.finish(s)
-        grad_weights.add(s)
-    sums = zip(grad_weights.finish(), gradients.vectors, strict=True)
-    return [*(phase._replace(vectors=vectors) for phase, vectors in sums), *incoming]
-
-
-def new_state(like: State, rows: int) -> State:
-    """Uninitialised vectors of the shape of ``like``, except for the number of rows."""
-    return like.map(lambda t: t.new_empty(rows, *t.shape[1:]))
-
-
-Group = TypeVar("Group", State, PhaseWeights)
-
-
-def flatten(groups: Sequence[State | PhaseWeights]) -> list[Tensor | None]:
-    """All fields of weights or states."""
-    return [tensor for group in groups for tensor in group]
-
-
-def grouped(kind: type[Group], tensors: Sequence[Any]) -> list[Group]:
-    """The inverse of :func:`flatten`."""
-    size = len(kind._fields)
-    return [kind(*tensors[i : i + size]) for i in range(0, len(tensors), size)]
-
-
-def spread(given: Sequence[bool], tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """The tensors, and ``None`` between them where none is given."""
-    rest = iter(tensors)
-    return [next(rest) if there else None for there in given]
-
-
-def present(groups: Sequence[State | PhaseWeights]) -> list[Tensor]:
-    """The tensors of weights or states, without those that are missing."""
-    return [t for t in flatten(groups) if t is not None]
-
-
 def _weight_count(call: Call) -> int:
     return len(PhaseWeights._fields) * len(call.block.phases)
-
-
-def _detached(tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
-    return [None if t is None else t.detach() for t in tensors]

@@ -113,9 +113,9 @@ def beam_search(
         _forbid(logs, rules, written < least[beam.sentence], written >= most[beam.sentence])
         beam, parents = _continue(beam, logs, rules.beam)
         ended = beam.words[:, -1] == rules.end
-        _collect(best, beam.take(ended))
-        beam, parents = beam.take(~ended), parents[~ended]
-        alive = _can_win(beam, best)
+        if ended.any():
+            _collect(best, beam.take(ended))
+        alive = (~ended & _can_win(beam, best)).nonzero().squeeze(-1)
         beam, progress = beam.take(alive), select_sentences(progress, parents[alive])
     return [candidate or Candidate([], float("-inf")) for candidate in best]
 
@@ -152,7 +152,8 @@ def _forbid(logs: Tensor, rules: Rules, early: Tensor, last: Tensor) -> None:
     never = float("-inf")
     end = logs[:, rules.end].masked_fill(early, never)
     logs[:, list(rules.banned)] = never
-    logs.masked_fill_(last.unsqueeze(-1), never)
+    if last.any():
+        logs[last] = never
     logs[:, rules.end] = end
 
 
@@ -162,11 +163,11 @@ def _continue(beam: _Beam, logs: Tensor, size: int) -> tuple[_Beam, Tensor]:
     top, words = logs.topk(min(size, logs.shape[-1]), -1)
     totals = beam.score.unsqueeze(-1) + top
     # One row per sentence: candidates of a sentence are adjacent, but their number differs.
-    sentences, row, counts = beam.sentence.unique_consecutive(return_inverse=True, return_counts=True)
+    counts = beam.sentence.bincount()
     first = counts.cumsum(0) - counts
-    place = torch.arange(len(row), device=row.device) - first[row]
-    table = totals.new_full((len(sentences), int(counts.max()), top.shape[-1]), float("-inf"))
-    table[row, place] = totals
+    place = torch.arange(len(top), device=top.device) - first[beam.sentence]
+    table = totals.new_full((len(counts), int(counts.max()), top.shape[-1]), float("-inf"))
+    table[beam.sentence, place] = totals
     scores, chosen = table.flatten(1).topk(min(size, table[0].numel()), -1)
     parents = first.unsqueeze(-1) + chosen // top.shape[-1]
     possible = scores > float("-inf")

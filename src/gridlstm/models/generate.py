@@ -26,6 +26,7 @@ def continue_text(
     temperature: float = 1.0,
     top_k: int | None = None,
     seed: int = 0,
+    int8: bool = False,
 ) -> str:
     """Returns a prompt and the text that a model writes after it.
 
@@ -36,16 +37,17 @@ def continue_text(
         temperature: divides the scores; 0 takes the most likely character.
         top_k: draw from this many of the most likely characters only. Default: all.
         seed: the seed of the random draws.
+        int8: round the weights to 8 bits, as in :func:`generate`.
 
     Raises:
         TypeError: if ``length`` is not an integer.
-        ValueError: if it is not positive.
+        ValueError: if it is not positive, or as in :func:`generate`.
     """
     check_positive("length", length)
     alphabet: list[int] = model.alphabet.tolist()
     indices = {byte: index for index, byte in enumerate(alphabet)}
     known = np.array([indices[byte] for byte in prompt.encode() if byte in indices], np.int64)
-    symbols = generate(model, known, temperature=temperature, top_k=top_k, seed=seed)
+    symbols = generate(model, known, temperature=temperature, top_k=top_k, seed=seed, int8=int8)
     written = bytes(alphabet[symbol] for symbol in islice(symbols, length))
     return prompt + written.decode(errors="replace")
 
@@ -58,6 +60,7 @@ def generate(
     temperature: float = 1.0,
     top_k: int | None = None,
     seed: int = 0,
+    int8: bool = False,
 ) -> Iterator[int]:
     """Continues a prompt without end, in constant memory. Yields indices into the alphabet.
 
@@ -68,6 +71,11 @@ def generate(
         temperature: divides the scores; 0 takes the most likely character.
         top_k: draw from this many of the most likely characters only. Default: all.
         seed: the seed of the random draws.
+        int8: write with weights that are rounded to 8 bits, which is faster. For a plain 2-LSTM only;
+            the prompt is read with the weights as they are.
+
+    Raises:
+        ValueError: if ``int8`` and the model is not a plain 2-LSTM, or its weights are not finite.
     """
     if not len(prompt):
         alphabet = model.alphabet.tolist()
@@ -77,7 +85,8 @@ def generate(
         read = torch.from_numpy(prompt[first : min(first + PROMPT_CHUNK, len(prompt) - 1)])
         _, state = model(read.unsqueeze(0).to(model.alphabet.device), state)
     random = np.random.default_rng(seed)
-    yield from draw_after(make_stepper(model, state), int(prompt[-1]), temperature, top_k, random)
+    step = make_stepper(model, state, int8=int8)
+    return draw_after(step, int(prompt[-1]), temperature, top_k, random)
 
 
 def draw_after(

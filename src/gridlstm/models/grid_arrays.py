@@ -1,6 +1,6 @@
 """The weights and the state of a character model with a 2-LSTM, as NumPy arrays."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.sequence import SequenceGridLSTM
 from gridlstm.state import State
 
-__all__ = ["Floats", "GridArrays"]
+__all__ = ["Floats", "GridArrays", "round_rows"]
 
 Floats = NDArray[np.float32]
 
@@ -42,6 +42,15 @@ class GridArrays:
     output: Output
     hidden: Floats
     memory: Floats
+
+    def rounded(self) -> "GridArrays":
+        """The same with the values that all matrices have as :func:`round_rows` stores them."""
+
+        def values(matrix: Floats) -> Floats:
+            integers, scale = round_rows(matrix)
+            return integers * scale[:, None]
+
+        return replace(self, weights=list(map(values, self.weights)), scores=values(self.scores))
 
     @classmethod
     def of(cls, model: CharacterModel, state: State | None = None) -> "GridArrays | None":
@@ -83,6 +92,18 @@ class GridArrays:
             hidden=hidden,
             memory=memory,
         )
+
+
+def round_rows(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """A matrix as integers from -127 to 127 and the scale of each row, ``[rows]``.
+
+    Raises:
+        ValueError: if it is not finite.
+    """
+    if not np.isfinite(matrix).all():
+        raise ValueError("int8: expected finite weights, got NaN or infinity")
+    scale = np.maximum(np.abs(matrix).max(1) / np.float32(127), np.finfo(np.float32).tiny)
+    return np.rint(matrix / scale[:, None]).astype(np.int8), scale
 
 
 def _array(tensor: torch.Tensor) -> Floats:

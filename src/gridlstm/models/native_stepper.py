@@ -4,11 +4,12 @@ import ctypes
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from gridlstm.engines.native.build import Kernel
 from gridlstm.engines.native.layout import PANEL, StepperStruct
-from gridlstm.models.grid_arrays import Floats, GridArrays
+from gridlstm.models.grid_arrays import Floats, GridArrays, round_rows
 
 __all__ = ["NativeStepper"]
 
@@ -18,19 +19,18 @@ class NativeStepper:
 
     Args:
         kernel: the compiled kernel.
-        arrays: the weights of the network, and its state.
+        arrays: the weights of the network, and the state to start from; they are copied.
+        int8: round the weights to 8 bits (:func:`round_rows`), and the vectors that they are multiplied
+            with to 16 bits, or fewer if the hidden size is above 258.
     """
 
-    def __init__(self, kernel: Kernel, arrays: GridArrays) -> None:
+    def __init__(self, kernel: Kernel, arrays: GridArrays, *, int8: bool = False) -> None:
         layers, d = arrays.hidden.shape
         symbols = len(arrays.scores)
         self._step = kernel.step
-        # Kept here: the structure holds only their addresses.
-        self._arrays: dict[str, NDArray[Any]] = {
-            "weight": np.stack([_panels(weight) for weight in arrays.weights]),
+        parts: dict[str, NDArray[Any]] = {
             "bias": np.stack(arrays.biases),
             "entering": arrays.entering,
-            "score_weight": _panels(arrays.scores),
             "score_bias": arrays.score_bias,
             "hidden": arrays.hidden,
             "memory": arrays.memory,
@@ -38,6 +38,17 @@ class NativeStepper:
             "gates": np.zeros(_padded(8 * d), np.float32),
             "scores": np.zeros(_padded(symbols), np.float32),
         }
+        if int8:
+            sets, scales = zip(*map(round_rows, arrays.weights), strict=True)
+            parts |= {"weight": np.stack(sets), "scale": np.stack(scales)}
+            parts["score_weight"], parts["score_scale"] = round_rows(arrays.scores)
+            parts["rounded"] = np.zeros(2 * d, np.int16)
+        else:
+            parts["weight"] = np.stack([_panels(weight) for weight in arrays.weights])
+            parts["score_weight"] = _panels(arrays.scores)
+        # Copies of PyTorch start at a cache line, arrays of NumPy do not. They are kept here: the
+        # structure holds only their addresses.
+        self._arrays = {name: torch.from_numpy(part).clone().numpy() for name, part in parts.items()}
         tied = len(arrays.weights) == 1
         struct = StepperStruct(
             layers=layers,

@@ -86,10 +86,22 @@ class GridStepper:
 Stepper = ModelStepper | GridStepper | NativeStepper
 
 
-def make_stepper(model: CharacterModel, state: State | None = None) -> Stepper:
-    """The fastest stepper for a model, starting from a state."""
-    arrays = GridArrays.of(model, state)
+def make_stepper(model: CharacterModel, state: State | None = None, *, int8: bool = False) -> Stepper:
+    """The fastest stepper for a model.
+
+    Args:
+        model: the model.
+        state: the initial state, for a batch of one. Default: zero.
+        int8: round the weights of the grid and of the scores to 8 bits, one scale per row.
+
+    Raises:
+        ValueError: if ``int8`` and the model is not a plain 2-LSTM, or its weights are not finite.
+    """
+    arrays, kernel = GridArrays.of(model, state), library()
     if arrays is None:
+        if int8:
+            raise ValueError(f"int8: expected a plain 2-LSTM, got {type(model.body).__name__}")
         return ModelStepper(model, state)
-    kernel = library()
-    return GridStepper(arrays) if kernel is None else NativeStepper(kernel, arrays)
+    if kernel is None:
+        return GridStepper(arrays.rounded() if int8 else arrays)
+    return NativeStepper(kernel, arrays, int8=int8)

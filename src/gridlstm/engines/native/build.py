@@ -26,7 +26,7 @@ __all__ = ["Kernel", "kernel_name", "library", "load_kernel"]
 
 _log = logging.getLogger("gridlstm")
 _SOURCE = Path(__file__).with_name("kernel.c")
-_INCLUDED = Path(__file__).with_name("step.h")
+_INCLUDED = [Path(__file__).with_name(name) for name in ("product.h", "step.h")]
 _CHECKSUM = hashlib.sha256().digest_size
 
 
@@ -92,7 +92,7 @@ def kernel_name() -> str:
 
 def _load() -> Kernel:
     compiler = Compiler.find()
-    sources = [path.read_bytes() for path in (_SOURCE, _INCLUDED)]
+    sources = [path.read_bytes() for path in (_SOURCE, *_INCLUDED)]
     identity = b"\0".join([*sources, compiler.description.encode(errors="surrogateescape")])
     key = hashlib.sha256(identity).hexdigest()[:16]
     cache_error: OSError | None = None

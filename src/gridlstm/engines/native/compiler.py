@@ -58,7 +58,7 @@ class Compiler:
         # Prints the version and what -march=native means on this machine, and compiles nothing.
         printed = _run([*command, "-###", "-E", "-x", "c", os.devnull])
         command.append(_openmp(printed))
-        return cls(tuple(command), "\0".join([*command, printed, *_processors()]))
+        return cls(tuple(command), "\0".join([*command, printed, *describe_processors()]))
 
     def compile(self, source: Path) -> bytes:
         """Compiles a source file to a shared library.
@@ -90,7 +90,7 @@ def _openmp(printed: str) -> str:
     return "-fopenmp" if shared and "gcc version" in printed else "-fopenmp-simd"
 
 
-def _processors() -> list[str]:
+def describe_processors() -> list[str]:
     """Descriptions of this machine's processors, each kind once."""
     try:
         processors = Path("/proc/cpuinfo").read_text(errors="replace").split("\n\n")

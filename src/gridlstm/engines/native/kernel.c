@@ -165,6 +165,7 @@ void map_tanh(const float *x, float *y, int64_t n) {
     SIMD for (int64_t i = 0; i < n; i++) y[i] = tanh_float(x[i]);
 }
 
+#include "product.h"
 #include "step.h"
 
 /* layout.py checks these sizes when the kernel is loaded. */

@@ -74,8 +74,9 @@ class StepperStruct(ctypes.Structure):
 
     _fields_ = [
         *((name, _int) for name in ("layers", "d", "symbols", "set", "standard", "reads_memory")),
-        *((name, _pointer) for name in ("weight", "bias", "entering", "score_weight", "score_bias")),
-        *((name, _pointer) for name in ("hidden", "memory", "x", "gates", "scores")),
+        *((name, _pointer) for name in ("weight", "scale", "bias", "entering")),
+        *((name, _pointer) for name in ("score_weight", "score_scale", "score_bias")),
+        *((name, _pointer) for name in ("hidden", "memory", "x", "rounded", "gates", "scores")),
     ]
 
 

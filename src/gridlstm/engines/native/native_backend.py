@@ -4,6 +4,7 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -12,7 +13,10 @@ from gridlstm.block import Block
 from gridlstm.engines.backend import Backend, Boundary, kernel_reasons
 from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.native.build import library, load_kernel
+from gridlstm.engines.native.compiler import describe_processors
 from gridlstm.engines.native.layout import fill_grid, fill_steps, kind_of
+from gridlstm.engines.native.panels import Panels
+from gridlstm.engines.products import Matrices
 
 __all__ = ["NativeBackend", "use_native"]
 
@@ -32,6 +36,15 @@ def use_native(enabled: bool) -> Iterator[None]:
         yield
     finally:
         _enabled.reset(token)
+
+
+@lru_cache(maxsize=1)
+def _is_intel() -> bool:
+    """Whether PyTorch's library for products, MKL, was written for this processor.
+
+    For many rows it is then hard to beat. On other processors it uses shorter vectors than they have.
+    """
+    return "GenuineIntel" in "".join(describe_processors())
 
 
 class NativeBackend(Backend):
@@ -66,6 +79,14 @@ class NativeBackend(Backend):
         if not reasons and isinstance(kernel := load_kernel(), str):  # Compiles it, so it comes last.
             reasons.append(f"it is not compiled: {kernel}")
         return reasons
+
+    @staticmethod
+    def pack(matrices: Tensor, call: Call, *, often: bool = False) -> Matrices:
+        """For ``product.h`` where it is faster than PyTorch; see :meth:`Backend.pack`."""
+        kernel, suits = library(), call.has_few_rows or not _is_intel()
+        if kernel is None or matrices.dtype != torch.float32 or not suits:
+            return Backend.pack(matrices, call, often=often)
+        return Panels(kernel, matrices)
 
     def enter(self, s: int) -> None:
         """Calls ``enter`` of ``kernel.c``."""

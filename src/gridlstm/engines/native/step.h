@@ -1,41 +1,83 @@
 /* A whole 2-LSTM with a batch of one, one symbol at a time: there is no other work to share a product with,
  * so matrix times vector and the gates are one function. models/native_stepper.py calls it.
  *
- * Matrices are stored in panels of PANEL rows, [rows / PANEL, columns, PANEL], so that they are read from
- * the first byte to the last. Rows are padded with zeros.
+ * Matrices of floats are stored in panels of PANEL rows, [rows / PANEL, columns, PANEL], so that they are
+ * read from the first byte to the last. Rows are padded with zeros. Matrices of int8_t are stored row by
+ * row, and each row has a scale.
  */
 enum { PANEL = 64 };
 
 typedef struct {
     int64_t layers, d, symbols;
-    int64_t set;          /* floats from the weights of one layer to those of the next; 0 if tied */
+    int64_t set;          /* numbers from the weights of one layer to those of the next; 0 if tied */
     int64_t standard;     /* h' = g_o tanh(m') instead of tanh(g_o m') */
     int64_t reads_memory; /* scores are read from hidden and memory vectors */
-    const float *weight;  /* panels of [8 d, 2 d] for each set: gates u, f, o, c of time, then of depth */
+    const void *weight;   /* [8 d, 2 d] for each set: gates u, f, o, c of time, then of depth */
+    const float *scale;   /* [sets, 8 d] if the weights are int8_t; null if they are floats */
     const float *bias;    /* [sets, 8 d] */
-    const float *entering;                 /* [symbols, 2, d]: hidden, then memory */
-    const float *score_weight, *score_bias; /* panels of [symbols, d or 2 d]; [symbols] */
-    float *hidden, *memory;                /* [layers, d]: the state */
-    float *x;                              /* [3, d]: hidden vectors of time and depth, memory of depth */
-    float *gates;                          /* [8 d], padded */
-    float *scores;                         /* [symbols], padded */
+    const float *entering;         /* [symbols, 2, d]: hidden, then memory */
+    const void *score_weight;      /* [symbols, d or 2 d] */
+    const float *score_scale;      /* [symbols] or null */
+    const float *score_bias;       /* [symbols] */
+    float *hidden, *memory;        /* [layers, d]: the state */
+    float *x;                      /* [3, d]: hidden vectors of time and depth, memory of depth */
+    int16_t *rounded;              /* [2 d]: what a product of int8_t reads */
+    float *gates;                  /* [8 d], padded */
+    float *scores;                 /* [symbols], padded */
 } Stepper;
 
-/* Sums in variables of a vector type: compilers keep an array of sums in memory. */
-typedef float Lanes __attribute__((vector_size(64), aligned(4)));
+/* As wide as a register: compilers keep wider vectors, like arrays of sums, in memory. */
+#if defined(__AVX512F__)
+enum { WIDTH = 16 };
+#elif defined(__AVX__)
+enum { WIDTH = 8 };
+#else
+enum { WIDTH = 4 };
+#endif
+typedef float Lanes __attribute__((vector_size(WIDTH * sizeof(float)), aligned(4)));
 
 static void multiply_panels(int64_t rows, int64_t columns, const float *w, const float *x, float *y) {
     for (int64_t row = 0; row < rows; row += PANEL) {
-        Lanes a = {0}, b = {0}, c = {0}, e = {0};
+        Lanes sum[PANEL / WIDTH] = {0};
         for (int64_t k = 0; k < columns; k++, w += PANEL) {
-            const Lanes *lanes = (const Lanes *)w;
-            a += x[k] * lanes[0];
-            b += x[k] * lanes[1];
-            c += x[k] * lanes[2];
-            e += x[k] * lanes[3];
+            _Pragma("GCC unroll 16") for (int i = 0; i < PANEL / WIDTH; i++)
+                sum[i] += x[k] * ((const Lanes *)w)[i];
         }
-        Lanes *out = (Lanes *)(y + row);
-        out[0] = a, out[1] = b, out[2] = c, out[3] = e;
+        memcpy(y + row, sum, sizeof sum);
+    }
+}
+
+/* x as integers times the scale that is returned, so that products are of integers only. They are so small
+ * that a sum of products with int8_t does not overflow. */
+static float round_vector(int64_t columns, const float *x, int16_t *rounded) {
+    const int64_t most = INT32_MAX / (INT8_MAX * columns);
+    const float limit = most < INT16_MAX ? most : INT16_MAX;
+    float largest = 1e-30f; /* not 0, which has no inverse */
+    _Pragma("omp simd reduction(max : largest)") for (int64_t k = 0; k < columns; k++)
+        largest = fabsf(x[k]) > largest ? fabsf(x[k]) : largest;
+    const float inverse = limit / largest;
+    SIMD for (int64_t k = 0; k < columns; k++)
+        rounded[k] = (int16_t)(x[k] * inverse + copysignf(0.5f, x[k]));
+    return largest / limit;
+}
+
+static void multiply_rounded(int64_t rows, int64_t columns, const int8_t *w, const float *scale,
+                             const int16_t *x, float x_scale, float *y) {
+    for (int64_t row = 0; row < rows; row++, w += columns) {
+        int32_t sum = 0;
+        for (int64_t k = 0; k < columns; k++) sum += (int16_t)w[k] * x[k];
+        y[row] = sum * (scale[row] * x_scale);
+    }
+}
+
+/* y = W x, by the rows of W. */
+static void multiply(const Stepper *s, int64_t rows, int64_t columns, const void *w, const float *scale,
+                     const float *x, float *y) {
+    if (scale) {
+        const float x_scale = round_vector(columns, x, s->rounded);
+        multiply_rounded(rows, columns, w, scale, s->rounded, x_scale, y);
+    } else {
+        multiply_panels(rows, columns, w, x, y);
     }
 }
 
@@ -53,13 +95,16 @@ void step(const Stepper *s, int64_t symbol) {
     const int64_t d = s->d;
     memcpy(s->x + d, s->entering + symbol * 2 * d, 2 * d * sizeof(float));
     for (int64_t layer = 0; layer < s->layers; layer++) {
+        const int64_t set = s->set ? layer : 0;
         float *h = s->hidden + layer * d, *m = s->memory + layer * d;
-        const float *bias = s->bias + (s->set ? layer * 8 * d : 0);
+        const float *bias = s->bias + set * 8 * d, *scale = s->scale ? s->scale + set * 8 * d : 0;
+        const int64_t bytes = scale ? sizeof(int8_t) : sizeof(float);
         memcpy(s->x, h, d * sizeof(float));
-        multiply_panels(8 * d, 2 * d, s->weight + layer * s->set, s->x, s->gates);
+        multiply(s, 8 * d, 2 * d, (const char *)s->weight + set * s->set * bytes, scale, s->x, s->gates);
         step_lstm(d, s->standard, s->gates, bias, h, m);
         step_lstm(d, s->standard, s->gates + 4 * d, bias + 4 * d, s->x + d, s->x + 2 * d);
     }
-    multiply_panels(s->symbols, s->reads_memory ? 2 * d : d, s->score_weight, s->x + d, s->scores);
+    const int64_t read = s->reads_memory ? 2 * d : d;
+    multiply(s, s->symbols, read, s->score_weight, s->score_scale, s->x + d, s->scores);
     for (int64_t i = 0; i < s->symbols; i++) s->scores[i] += s->score_bias[i];
 }

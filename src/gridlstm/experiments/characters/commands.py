@@ -30,15 +30,16 @@ def generate_text(options: GenerateOptions) -> None:
     console = Console(stderr=True)
     if unknown:
         console.print(f"gridlstm generate: skipped {unknown} bytes of the prompt that are unknown")
-    out = sys.stdout.buffer
-    out.write(prompt_bytes)
     symbols = generate(
         model,
         prompt,
         temperature=options.temperature,
         top_k=options.top_k,
         seed=options.seed,
+        int8=options.int8,
     )
+    out = sys.stdout.buffer
+    out.write(prompt_bytes)
     started, written = time.perf_counter(), 0
     try:
         for symbol in islice(symbols, options.length or None):

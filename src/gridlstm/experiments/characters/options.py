@@ -147,6 +147,8 @@ class GenerateOptions:
     """Sample from only this many of the likeliest characters. Default: all."""
     seed: int = 0
     """The seed of sampling: the same seed makes the same text."""
+    int8: bool = False
+    """Round the weights to 8 bits, which is faster. For 2-LSTMs only."""
 
     def __post_init__(self) -> None:
         check_types(self)
