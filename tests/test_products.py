@@ -116,4 +116,5 @@ def test_an_expanded_side_is_not_missing() -> None:
         assert not torch.equal(grid({"c": one})["a"].hidden, zero)
     entering = torch.zeros(1).expand(1, 3, 4).requires_grad_()
     grid({"c": State(entering)})["a"].hidden.sum().backward()
-    assert entering.grad is not None and entering.grad.abs().sum() > 0
+    assert entering.grad is not None
+    assert entering.grad.abs().sum() > 0

@@ -1,10 +1,10 @@
 """The structures of ``kernel.c`` and ``step.h`` mirrored with ctypes, and how a call fills them."""
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gridlstm.cells import CONNECTIONS, GRU, LSTM, Cell
@@ -150,49 +150,32 @@ def fill_grid(call: Call, boundary: Boundary, like: Tensor) -> tuple[GridStruct,
     return grid, alive
 
 
-def fill_steps(call: Call, buffers: Buffers, gradients: Gradients | None) -> list[StepStruct]:
-    """The structures of all steps, in order."""
-    count = len(call.plan.steps)
+def fill_steps(call: Call, buffers: Buffers, gradients: Gradients | None) -> NDArray[np.int64]:
+    """All steps in order, each a row with the fields of :class:`StepStruct`."""
+    steps = call.plan.steps
+    # One row more than there are steps: beyond the last one there is nothing, so pointers are null.
+    table = np.zeros((len(steps) + 1, ctypes.sizeof(StepStruct) // ctypes.sizeof(_int)), np.int64)
 
-    def places(rows: Rows | None) -> list[int | None]:
-        """The address of each step's first row; ``None`` beyond the last step."""
-        if rows is None:
-            return [None] * (count + 1)
-        first, row_bytes = rows.data.data_ptr(), rows.data.stride(0) * rows.data.element_size()
-        return [*(first + rows.first(s) * row_bytes for s in range(count)), None]
+    def fill(name: str, rows: Rows, following: str | None = None) -> None:
+        place, _, phase = name.partition(" ")
+        column = getattr(StepStruct, place).offset // ctypes.sizeof(_int) + int(phase or 0)
+        row_bytes = rows.data.stride(0) * rows.data.element_size()
+        table[:-1, column] = [rows.first(s) for s in range(len(steps))]
+        table[:-1, column] *= row_bytes
+        table[:-1, column] += rows.data.data_ptr()
+        if following is not None:
+            table[:-1, getattr(StepStruct, following).offset // ctypes.sizeof(_int)] = table[1:, column]
 
-    def pairs(phases: Sequence[Rows] | None) -> list[Any]:
-        """For each step, the addresses of both phases."""
-        columns = [places(rows) for rows in phases or []]
-        if not columns:
-            return [(_pointer * 2)()] * count
-        return [(_pointer * 2)(*addresses) for addresses in zip(*columns, strict=True)]
-
-    h, m = places(buffers.hidden), places(buffers.memory)
-    grad_h, grad_m = (
-        places(rows) for rows in ((gradients.hidden, gradients.memory) if gradients else (None, None))
-    )
-    x, gates, grad_x = (
-        pairs(buffers.inputs),
-        pairs(buffers.gates),
-        pairs(gradients.inputs if gradients else None),
-    )
-    return [
-        StepStruct(
-            step.start,
-            step.stop - step.start,
-            0,
-            h[s],
-            m[s],
-            h[s + 1],
-            m[s + 1],
-            grad_h[s],
-            grad_m[s],
-            grad_h[s + 1],
-            grad_m[s + 1],
-            x[s],
-            gates[s],
-            grad_x[s],
-        )
-        for s, step in enumerate(call.plan.steps)
-    ]
+    table[:-1, 0] = [step.start for step in steps]
+    table[:-1, 1] = [step.stop - step.start for step in steps]
+    fill("h", buffers.hidden, "next_h")
+    fill("m", buffers.memory, "next_m")
+    phases = {"x": buffers.inputs, "gates": buffers.gates}
+    if gradients is not None:
+        fill("grad_h", gradients.hidden, "next_grad_h")
+        fill("grad_m", gradients.memory, "next_grad_m")
+        phases["grad_x"] = gradients.inputs
+    for name, every in phases.items():
+        for p, rows in enumerate(every):
+            fill(f"{name} {p}", rows)
+    return table

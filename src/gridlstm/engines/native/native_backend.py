@@ -14,7 +14,7 @@ from gridlstm.engines.backend import Backend, Boundary, kernel_reasons
 from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.native.build import library, load_kernel
 from gridlstm.engines.native.compiler import describe_processors
-from gridlstm.engines.native.layout import fill_grid, fill_steps, kind_of
+from gridlstm.engines.native.layout import StepStruct, fill_grid, fill_steps, kind_of
 from gridlstm.engines.native.panels import Panels
 from gridlstm.engines.products import Matrices
 
@@ -25,6 +25,7 @@ _SUFFIXES = {
     (torch.float32, torch.bfloat16): "bfloat16",
     (torch.float64, torch.float64): "double",
 }
+_DISCARD = StepStruct.discard.offset // ctypes.sizeof(ctypes.c_int64)
 _enabled: ContextVar[bool] = ContextVar("native", default=True)
 
 
@@ -59,6 +60,7 @@ class NativeBackend(Backend):
         grid, self._alive = fill_grid(call, boundary, like)
         self._grid = ctypes.byref(grid)
         self._steps = fill_steps(call, buffers, gradients)
+        self._first, self._size = self._steps.ctypes.data, self._steps.strides[0]
         kernel, suffix = library(), _SUFFIXES[like.dtype, call.product]
         self._enter, self._read, self._forward, self._backward, self._finish = (
             getattr(kernel, f"{name}_{suffix}")
@@ -90,21 +92,25 @@ class NativeBackend(Backend):
 
     def enter(self, s: int) -> None:
         """Calls ``enter`` of ``kernel.c``."""
-        self._enter(self._grid, ctypes.byref(self._steps[s]))
+        self._enter(self._grid, self._at(s))
 
     def read(self, s: int, p: int) -> None:
         """Calls ``read`` of ``kernel.c``."""
-        self._read(self._grid, ctypes.byref(self._steps[s]), ctypes.c_int64(p))
+        self._read(self._grid, self._at(s), ctypes.c_int64(p))
 
     def forward(self, s: int, p: int, *, discard: bool = False) -> None:
         """Calls ``forward`` of ``kernel.c``."""
-        self._steps[s].discard = discard
-        self._forward(self._grid, ctypes.byref(self._steps[s]), ctypes.c_int64(p))
+        self._steps[s, _DISCARD] = discard
+        self._forward(self._grid, self._at(s), ctypes.c_int64(p))
 
     def backward(self, s: int, p: int) -> None:
         """Calls ``backward`` of ``kernel.c``."""
-        self._backward(self._grid, ctypes.byref(self._steps[s]), ctypes.c_int64(p))
+        self._backward(self._grid, self._at(s), ctypes.c_int64(p))
 
     def finish(self, s: int) -> None:
         """Calls ``finish`` of ``kernel.c``."""
-        self._finish(self._grid, ctypes.byref(self._steps[s]))
+        self._finish(self._grid, self._at(s))
+
+    def _at(self, s: int) -> ctypes.c_void_p:
+        """The address of a ``Step``."""
+        return ctypes.c_void_p(self._first + s * self._size)

@@ -5,13 +5,16 @@
  *
  * A tile is up to TILE_ROWS rows of the result in one panel. Its sums stay in registers.
  */
-#ifdef __AVX512F__
+#if defined(__AVX512F__)
 enum { LANES = 16, TILE_ROWS = 12 };
-#else
+#elif defined(__AVX__)
 enum { LANES = 8, TILE_ROWS = 6 };
+#else
+enum { LANES = 4, TILE_ROWS = 6 };
 #endif
 enum { PANEL_COLUMNS = 2 * LANES, DEPTH = 1024 }; /* DEPTH rows of a panel stay in the cache of a core. */
 
+/* As wide as a register: compilers keep wider vectors in memory. */
 typedef float Vector __attribute__((vector_size(4 * LANES), aligned(4)));
 
 #define EACH_1(X) X(0)

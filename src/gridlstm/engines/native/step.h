@@ -26,22 +26,12 @@ typedef struct {
     float *scores;                 /* [symbols], padded */
 } Stepper;
 
-/* As wide as a register: compilers keep wider vectors, like arrays of sums, in memory. */
-#if defined(__AVX512F__)
-enum { WIDTH = 16 };
-#elif defined(__AVX__)
-enum { WIDTH = 8 };
-#else
-enum { WIDTH = 4 };
-#endif
-typedef float Lanes __attribute__((vector_size(WIDTH * sizeof(float)), aligned(4)));
-
 static void multiply_panels(int64_t rows, int64_t columns, const float *w, const float *x, float *y) {
     for (int64_t row = 0; row < rows; row += PANEL) {
-        Lanes sum[PANEL / WIDTH] = {0};
+        Vector sum[PANEL / LANES] = {0};
         for (int64_t k = 0; k < columns; k++, w += PANEL) {
-            _Pragma("GCC unroll 16") for (int i = 0; i < PANEL / WIDTH; i++)
-                sum[i] += x[k] * ((const Lanes *)w)[i];
+            _Pragma("GCC unroll 16") for (int i = 0; i < PANEL / LANES; i++)
+                sum[i] += x[k] * ((const Vector *)w)[i];
         }
         memcpy(y + row, sum, sizeof sum);
     }
@@ -71,8 +61,8 @@ static void multiply_rounded(int64_t rows, int64_t columns, const int8_t *w, con
 }
 
 /* y = W x, by the rows of W. */
-static void multiply(const Stepper *s, int64_t rows, int64_t columns, const void *w, const float *scale,
-                     const float *x, float *y) {
+static void multiply_vector(const Stepper *s, int64_t rows, int64_t columns, const void *w, const float *scale,
+                            const float *x, float *y) {
     if (scale) {
         const float x_scale = round_vector(columns, x, s->rounded);
         multiply_rounded(rows, columns, w, scale, s->rounded, x_scale, y);
@@ -100,11 +90,11 @@ void step(const Stepper *s, int64_t symbol) {
         const float *bias = s->bias + set * 8 * d, *scale = s->scale ? s->scale + set * 8 * d : 0;
         const int64_t bytes = scale ? sizeof(int8_t) : sizeof(float);
         memcpy(s->x, h, d * sizeof(float));
-        multiply(s, 8 * d, 2 * d, (const char *)s->weight + set * s->set * bytes, scale, s->x, s->gates);
+        multiply_vector(s, 8 * d, 2 * d, (const char *)s->weight + set * s->set * bytes, scale, s->x, s->gates);
         step_lstm(d, s->standard, s->gates, bias, h, m);
         step_lstm(d, s->standard, s->gates + 4 * d, bias + 4 * d, s->x + d, s->x + 2 * d);
     }
     const int64_t read = s->reads_memory ? 2 * d : d;
-    multiply(s, s->symbols, read, s->score_weight, s->score_scale, s->x + d, s->scores);
+    multiply_vector(s, s->symbols, read, s->score_weight, s->score_scale, s->x + d, s->scores);
     for (int64_t i = 0; i < s->symbols; i++) s->scores[i] += s->score_bias[i];
 }
