@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 import pytest
 import torch
@@ -16,13 +16,14 @@ import torch
 from gridlstm.bench import growth, measure
 from gridlstm.bench.cases import CASES, Case
 from gridlstm.bench.contenders import CONTENDERS, Work
-from gridlstm.bench.peak import peak_memory
+from gridlstm.bench.peak import Memory, peak_memory
 from gridlstm.bench.recorded import record_products, replay
 from gridlstm.bench.table import BENCHMARKS
 from gridlstm.bench.training_steps import PARTS
 from gridlstm.dim import Dim
 
 from .figure_text import figure_text
+from .test_bench_compare import table_rows
 
 Program = Callable[..., tuple[int, str, str]]
 RESULTS = Path(__file__).parent.parent / "results"
@@ -56,15 +57,13 @@ def test_contenders_agree_with_the_reference(case: Case) -> None:
 
 @pytest.mark.parametrize("name", ["memorization", "addition"])
 def test_torch_lstm_has_the_same_number_of_operations(name: str) -> None:
-    """Counted by PyTorch's own counter, for the grid's products and for those of the LSTM."""
+    """Those of the LSTM are counted by PyTorch's own counter."""
     from torch.utils.flop_counter import FlopCounterMode
 
     case = replace(CASES[name], sizes=(3, 2), dims=CASES[name].dims, batch=2, hidden=4)
     floor = CONTENDERS["products"](case)
     assert floor is not None
-    with FlopCounterMode(display=False) as counter:
-        floor()
-    assert counter.get_total_flops() == case.flops()
+    assert sum(product.flops for product in record_products(floor)) == case.flops()
     cell = torch.nn.LSTMCell(4, 4)
     with FlopCounterMode(display=False) as counter:
         cell(torch.zeros(2, 4))
@@ -90,7 +89,6 @@ def test_training_steps_are_split_into_their_parts(gridlstm: Program, tmp_path: 
     assert code == 0
     assert "parity, smoke" in printed
     results = json.loads(out.read_text())
-    assert set(results["limits"]["float32"]) == {"1"}
     steps = results["steps"]
     assert [(s["experiment"], s["optimizer"]) for s in steps] == [
         (experiment, optimizer)
@@ -101,10 +99,16 @@ def test_training_steps_are_split_into_their_parts(gridlstm: Program, tmp_path: 
         median, rounds = step["median"], step["seconds"]
         parts = sum(median[part] for part in PARTS)
         assert 0 < parts < 1.05 * max(rounds["update"])
-        assert all(len(times) == step["rounds"] for times in rounds.values())
+        assert {step["rounds"][part] for part in rounds} == {2}
+        assert step["spread"].keys() == rounds.keys()
+        assert 0 < step["engine"] <= step["engine and products"]
+        assert step["engine"] < step["shares"]["forward"] + step["shares"]["backward"]
+        assert sum(step["flops of parts"].values()) == step["flops"]
         assert 0 < step["evaluation share"] < 1
-    operations = {(s["experiment"], s["optimizer"]): s["flops"] for s in steps}
-    assert operations["parity", "muon"] > operations["parity", "adagrad"]  # It has its own products.
+    operations = {(s["experiment"], s["optimizer"]): s["flops of parts"] for s in steps}
+    assert operations["parity", "muon"]["optimiser"] > operations["parity", "adagrad"]["optimiser"] == 0
+    # Three layers of 16 units with four gates, forward and twice backward, for 15 samples.
+    assert operations["parity", "muon"]["engine"] == 3 * 2 * 15 * 3 * 64 * 16
     code, printed, _ = gridlstm("bench", "compare", out, out)
     assert (code, "images, smoke, muon" in printed) == (0, True)
     code, _, errors = gridlstm("bench", "train", "--experiments", "parities")
@@ -173,101 +177,6 @@ def test_results_table_and_figure(gridlstm: Program, tiny_cases: None, tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.png", "bench.svg"]
 
 
-def table_rows(output: str) -> list[list[str]]:
-    lines = [line.split("│")[1:-1] for line in output.splitlines() if "│" in line]
-    return [[cell.strip() for cell in line] for line in lines]
-
-
-@pytest.mark.parametrize("kind", ["engine", "growth", "generation", "search"])
-def test_a_result_file_equals_itself(gridlstm: Program, kind: str) -> None:
-    path = RESULTS / f"bench-{kind}.json"
-    code, output, _ = gridlstm("bench", "compare", path, path)
-    assert code == 0
-    rows = table_rows(output)
-    assert rows
-    assert all(old == new and ratio == "1.00" for _, _, old, new, ratio in rows)
-
-
-def result_file(path: Path, cases: dict[str, float], **changes: Any) -> Path:
-    """A result file of ``bench engine``, with the time of each case over its products."""
-    described = [
-        {"name": name, "median": {"1": {"wavefront": time, "products": 1}}}
-        for name, time in cases.items()
-    ]
-    path.write_text(
-        json.dumps({"kind": "bench", "options": {"quick": False}, "cases": described} | changes)
-    )
-    return path
-
-
-def test_times_are_compared_case_by_case(gridlstm: Program, tmp_path: Path) -> None:
-    old = result_file(tmp_path / "old.json", {"cube": 2.0, "before": 3.0})
-    new = result_file(tmp_path / "new.json", {"cube": 1.5, "[/after]": 4.0})
-    code, output, _ = gridlstm("bench", "compare", old, new)
-    assert code == 0
-    assert table_rows(output) == [
-        ["cube", "1", "2.00", "1.50", "0.75"],
-        ["before", "1", "3.00", "-", ""],
-        ["[/after]", "1", "-", "4.00", ""],
-    ]
-    assert "-: not in this file" in " ".join(output.split())
-
-
-def test_quick_cases_are_not_compared_with_full_ones(gridlstm: Program, tmp_path: Path) -> None:
-    """They have the same names, but fewer samples."""
-    full = result_file(tmp_path / "full.json", {"cube": 2.0})
-    quick = result_file(tmp_path / "quick.json", {"cube": 2.0}, options={"quick": True})
-    code, output, _ = gridlstm("bench", "compare", full, quick)
-    assert code == 0
-    assert table_rows(output) == [
-        ["cube", "1", "2.00", "-", ""],
-        ["cube, quick", "1", "-", "2.00", ""],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (None, "No such file"),
-        ("{", "Expecting property name"),
-        ("[" * 100_000, "nested too deeply"),
-        ("[]", "TypeError"),
-        ('{"kind": "runs", "runs": []}', "its kind is 'runs'"),
-        ('{"kind": []}', "TypeError"),
-        ('{"kind": "bench"}', "KeyError"),
-        ('{"kind": "growth", "axes": 3}', "AttributeError"),
-    ],
-)
-def test_other_files_are_not_compared(
-    gridlstm: Program, tmp_path: Path, content: str | None, reason: str
-) -> None:
-    path = tmp_path / "x.json"
-    if content is not None:
-        path.write_text(content)
-    code, output, errors = gridlstm("bench", "compare", RESULTS / "bench-engine.json", path)
-    assert (code, output, errors.count("\n")) == (2, "", 1)
-    assert f"expected a result file of gridlstm bench, got {path} (" in errors
-    assert reason in errors
-
-
-@pytest.mark.parametrize("time", [0, -1, float("nan"), float("inf"), "1"])
-def test_times_that_are_not_positive_are_not_compared(
-    gridlstm: Program, tmp_path: Path, time: Any
-) -> None:
-    path = result_file(tmp_path / "x.json", {"cube": time})
-    code, _, errors = gridlstm("bench", "compare", path, path)
-    assert (code, errors.count("\n")) == (2, 1)
-    assert f"expected a result file of gridlstm bench, got {path} (" in errors
-    assert ("TypeError" if time == "1" else "a time is not a positive number") in errors
-
-
-def test_files_of_different_benchmarks_are_not_compared(gridlstm: Program) -> None:
-    files = [RESULTS / f"bench-{kind}.json" for kind in ("engine", "growth")]
-    code, _, errors = gridlstm("bench", "compare", *files)
-    assert (code, errors.count("\n")) == (2, 1)
-    assert "expected two result files of the same benchmark, got" in errors
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -304,9 +213,10 @@ def test_growth(
     monkeypatch.setattr(growth, "BASE", base)
     measured = []
 
-    def peak_memory(*, recompute: bool, **sizes: int) -> int:
+    def peak_memory(case: Case, *, recompute: bool) -> Memory:
+        sizes = dict(zip(base, (*case.sizes, case.batch, case.hidden), strict=True))
         measured.append((recompute, sizes))
-        return 2**20 * (1 if recompute else math.prod(sizes.values()))
+        return Memory(2**20 * (1 if recompute else math.prod(sizes.values())), 0)
 
     monkeypatch.setattr(growth, "peak_memory", peak_memory)
     out = tmp_path / "growth.json"
@@ -336,12 +246,12 @@ def test_growth(
 
 
 def test_recomputation_takes_less_memory() -> None:
-    sizes = {"time": 60, "depth": 12, "batch": 16, "hidden": 100}
-    kept = peak_memory(recompute=False, **sizes)
-    less = peak_memory(recompute=True, **sizes)
+    case = Case("2-LSTM", (Dim("time"), Dim("depth")), (60, 12), 16, 100)
+    kept, less = (peak_memory(case, recompute=recompute) for recompute in (False, True))
     # hidden, memory and gates of every block are 12 vectors of 4 bytes per value.
-    assert kept > 60 * 12 * 16 * 12 * 100 * 4
-    assert less < 0.6 * kept
+    assert kept.peak >= kept.held > 60 * 12 * 16 * 12 * 100 * 4
+    assert less.peak < 0.6 * kept.peak
+    assert less.held < 0.5 * kept.held
 
 
 def test_every_benchmark_can_be_run() -> None:

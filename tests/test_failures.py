@@ -290,6 +290,7 @@ RESULTS = Path(__file__).parent.parent / "results"
         ("list", r"^memorization: .*\n  smoke +2 symbols, tied-grid, 2 layers of 16, at most "),
         ("--help", "translate .*classify .*bench "),
         ("train parity --help", r"--layers .*\(default: 12\)"),
+        ("bench --help", "all +Measure engine, .*train +Time whole training steps "),
         ("bench engine --help", "--threads .*--patience "),
         (
             "bench compare RESULTS/bench-growth.json RESULTS/bench-growth.json",

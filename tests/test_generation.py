@@ -163,7 +163,9 @@ def test_generation_is_measured(gridlstm, tmp_path: Path) -> None:
         first, *_, last = speeds.values()
         assert min(speeds.values()) > 0
         numbers = [f"{speed:,.0f}" for speed in speeds.values()]
-        assert [cell.strip() for cell in cells[2:]] == [*numbers, f"{first / last:.1f} x"]
+        share = f"{size['share of limit'][next(iter(speeds))]:.2f}"
+        expected = ["1", *numbers, share, f"{first / last:.1f} x"]
+        assert [cell.strip() for cell in cells[2:]] == expected
     assert f"{bits['float32']:.4f}, with int8 weights {bits['int8']:.4f}" in output
 
 

@@ -4,17 +4,17 @@ They are made from results/ and from shipped runs. A table is between ``<!-- NAM
 ``<!-- end of NAME -->``. Its numbers are never written by hand: a test compares them with the results.
 """
 
-import json
 import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from bench_tables import accuracy, bench, peers, speed, targets, training_steps
 from headline import headline_table
-from redraw import newest_cases, redraw
+from redraw import redraw
 from zoo_table import zoo, zoo_commands
 
+from gridlstm.bench.summary import ratio_text, with_spread
 from gridlstm.experiments.parity.results import solutions_table
 from gridlstm.experiments.record import import_name
 from gridlstm.experiments.registry import EXPERIMENTS, from_flat
@@ -22,30 +22,6 @@ from gridlstm.experiments.results import CollectedRun, Table, read_runs
 from gridlstm.experiments.translation.results import translation_table
 
 ROOT = Path(__file__).parent.parent
-
-
-def speed() -> str:
-    """The time of a training step of the wavefront engine, next to alternatives."""
-    titles = ["case", "threads", "ms", "GFLOP/s", "over products", "loop", "`nn.LSTM`", "recompute"]
-    rows, sources = [], set()
-    for case, environment in newest_cases():
-        for threads, median in case["median"].items():
-            seconds = median["wavefront"]
-            row = [
-                case["name"],
-                threads,
-                f"{seconds * 1e3:,.0f}",
-                f"{case['flops'] / seconds / 1e9:.0f}",
-            ]
-            row.append(f"{seconds / median['products']:.2f}")
-            alternatives = ("loop", "torch.nn.LSTM", "wavefront, recompute")
-            row += [f"{median[name] / seconds:.1f}" if name in median else "" for name in alternatives]
-            rows.append(row)
-        machine, torch = environment["machine"]["processor"], environment["versions"]["torch"]
-        sources.add(f"{machine}, PyTorch {torch}, commit {environment['commit']}")
-    note = "; ".join(sorted(sources))
-    note += "; the newest run of each case in `results/bench-*.json`."
-    return f"{Table(titles, rows).markdown()}\n\n{note}"
 
 
 def collected(pattern: str) -> list[CollectedRun]:
@@ -57,15 +33,6 @@ def results(name: str, pattern: str) -> str:
     """The table of results of an experiment."""
     table: Table = import_name(EXPERIMENTS[name].table)(collected(pattern))
     return table.markdown()
-
-
-def bench(name: str) -> tuple[dict[str, Any], str]:
-    """The content of a file that ``gridlstm bench`` wrote, and a sentence about its origin."""
-    run = json.loads((ROOT / "results" / name).read_text())
-    environment = run["environment"]
-    machine, commit = environment["machine"]["processor"], environment["commit"]
-    source = f"{machine}, commit {commit}; `results/{name}`."
-    return run, source
 
 
 def search() -> str:
@@ -113,17 +80,18 @@ def beam_search() -> str:
         [
             way,
             f"{result['threads']}",
-            f"{seconds / case['sentences']:.2f}",
-            f"{result['ratio'][way]:.1f}",
+            str(len(result["seconds"][way])),
+            with_spread(f"{result['median'][way] / case['sentences']:.2f}", result["seconds"][way]),
+            ratio_text(result["seconds"][way], result["seconds"]["batched, incremental"]),
         ]
         for result in run["results"]
-        for way, seconds in result["median"].items()
+        for way in result["ratio"]
     ]
     note = (
         f"{case['sentences']} sentences of {case['source']} words to {case['target']} each, beam "
         f"{case['beam']}, d = {case['hidden']}, {case['words']} words; {source}"
     )
-    table = Table(["beam search", "threads", "seconds per sentence", "ratio"], rows)
+    table = Table(["beam search", "threads", "rounds", "seconds per sentence", "ratio"], rows)
     return f"{table.markdown()}\n\n{note}"
 
 
@@ -157,6 +125,10 @@ def generation() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "headline": headline_table,
     "speed": speed,
+    "peers": peers,
+    "training steps": training_steps,
+    "targets": targets,
+    "accuracy": accuracy,
     "experiments": partial(results, "parity", "runs-*.json"),
     "search": search,
     "solutions": solutions,
@@ -170,10 +142,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "zoo commands": zoo_commands,
 }
 PAGES = {
-    "README.md": ("headline",),
+    "README.md": ("headline", "peers"),
     "docs/experiments.md": ("experiments", "search", "solutions"),
     "docs/characters.md": ("characters", "generation"),
-    "docs/engine.md": ("speed",),
+    "docs/engine.md": ("accuracy", "speed", "training steps", "targets"),
     "docs/images.md": ("images",),
     "docs/translation.md": ("translation", "beam search", "translations"),
     "docs/zoo.md": ("zoo", "zoo commands"),

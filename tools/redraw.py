@@ -2,8 +2,8 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
+from bench_tables import newest_cases
 from headline import draw_headline
 
 from gridlstm.bench.growth import draw_growth
@@ -26,17 +26,6 @@ CURVES = {
     "images-curve": ("images-mnist.json", {}),
 }
 """Learning curves: their runs, and options that these must have."""
-
-
-def newest_cases() -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each benchmark case, with the environment of its newest run among ``results/bench-*.json``."""
-    runs = [json.loads(path.read_text()) for path in sorted((ROOT / "results").glob("bench-*.json"))]
-    newest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-    for run in sorted(
-        (r for r in runs if r["kind"] == "bench"), key=lambda r: r["environment"]["time"]
-    ):
-        newest |= {case["name"]: (case, run["environment"]) for case in run["cases"]}
-    return list(newest.values())
 
 
 def collected_curve(run: CollectedRun) -> Curve:
@@ -69,10 +58,12 @@ def redraw() -> None:
     depth = draw_depth(curves("sweep-memorization.json"), DepthOptions.thresholds)
     save_figure(depth, RESULTS / "memorization-depth")
     save_figure(draw_solutions(curves("figure-9.json")), RESULTS / "parity-solutions")
-    for path in sorted(RESULTS.glob("bench-*.json")):
+    for path in sorted(RESULTS.glob("bench*.json")):
         measured = json.loads(path.read_text())
         if measured["kind"] == "bench":
             save_figure(draw_rates(measured["cases"]), path)
+        elif measured["kind"] == "all":
+            save_figure(draw_rates(measured["engine"]["cases"]), path)
         elif measured["kind"] == "growth":
             save_figure(draw_growth(measured["axes"]), path)
     save_figure(draw_rates([case for case, _ in newest_cases()]), RESULTS / "speed")

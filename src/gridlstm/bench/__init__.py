@@ -1,1 +1,1 @@
-"""Benchmarks of the engines, of generation and of beam search: ``gridlstm bench``."""
+"""Benchmarks of the engines, of training, of generation and of beam search: ``gridlstm bench``."""

@@ -1,25 +1,39 @@
 """``gridlstm bench search``: beam search, and its cost without carried state or without batches."""
 
-import statistics
-import time
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import torch
 from rich.console import Console
+from rich.table import Table
 from torch import Tensor
 
-from gridlstm.bench.measure import DisagreementError, set_threads
+from gridlstm.bench.limits import limit_flops, make_limits, share_of_limit
+from gridlstm.bench.measure import DisagreementError
 from gridlstm.bench.options import SearchBench
+from gridlstm.bench.plain_table import fill, make_plain_table
+from gridlstm.bench.recorded import record_products
+from gridlstm.bench.summary import ratio_text, spread_text, summarise
+from gridlstm.bench.timing import time_in_turn
 from gridlstm.files import write_json
 from gridlstm.models.beam_search import Candidate, Rules, search_all
 from gridlstm.models.reencoder import Reencoder
 from gridlstm.models.translator import Progress, Translator
 from gridlstm.provenance import environment
 
-__all__ = ["RecomputingTranslator", "SearchCase", "measure_search", "run"]
+__all__ = [
+    "RecomputingTranslator",
+    "SearchCase",
+    "measure_search",
+    "run",
+    "search_section",
+    "search_table",
+]
+
+FASTEST = "batched, incremental"
 
 
 class RecomputingTranslator(Translator):
@@ -83,9 +97,23 @@ class SearchCase:
 
 
 def measure_search(
-    case: SearchCase, rounds: int, progress: Callable[[str], None] = lambda _: None
-) -> dict[str, Any]:
-    """Seconds of every round for each way to search, and how many times longer the slow ones take.
+    case: SearchCase,
+    rounds: int,
+    threads: Sequence[int] = (1,),
+    patience: float = math.inf,
+    *,
+    quick: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """For each number of threads: seconds of every round for each way to search, and their ratios.
+
+    Args:
+        case: what is searched.
+        rounds: how many rounds there are.
+        threads: the numbers of threads.
+        patience: see :func:`time_in_turn`; the slow ways get fewer rounds.
+        quick: whether the limit is that of a small product.
+        progress: is told what is timed.
 
     Raises:
         DisagreementError: if the ways do not find the same translations.
@@ -101,30 +129,48 @@ def measure_search(
             for place, sentence in enumerate(sentences)
         }
 
-    ways: dict[str, Callable[[], dict[int, Candidate]]] = {
-        f"{batching}, {kind}": partial(search, translator)
+    expected: dict[int, Candidate] = {}
+
+    def checked(name: str, search: Callable[[], dict[int, Candidate]]) -> None:
+        found = search()
+        expected.update({k: best for k, best in found.items() if k not in expected})
+        if any(abs(found[k].score - best.score) > 1e-3 for k, best in expected.items()):
+            raise DisagreementError(f"beam search, {name}: finds other translations, so not timed")
+
+    ways: dict[str, Callable[[], object]] = {
+        f"{batching}, {kind}": partial(checked, f"{batching}, {kind}", partial(search, translator))
         for kind, translator in (("incremental", model), ("recomputing", RecomputingTranslator(model)))
         for batching, search in (("batched", together), ("one by one", one_by_one))
     }
-    expected: dict[int, Candidate] | None = None
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(rounds):
-        for name, way in ways.items():
-            progress(f"beam search, {name}, round {turn + 1}")
-            started = time.perf_counter()
-            translations = way()
-            seconds[name].append(time.perf_counter() - started)
-            expected = translations if expected is None else expected
-            if any(abs(translations[k].score - best.score) > 1e-3 for k, best in expected.items()):
-                raise DisagreementError(f"beam search, {name}: finds other translations, so not timed")
-    medians = {name: statistics.median(times) for name, times in seconds.items()}
-    fastest = medians["batched, incremental"]
-    return {
-        "seconds": seconds,
-        "median": medians,
-        "ratio": {name: median / fastest for name, median in medians.items()},
-        "seconds a sentence": fastest / case.sentences,
-    }
+    limits = make_limits(bfloat16=False, quick=quick)
+    flops = {name: sum(p.flops for p in record_products(ways[name])) for name in (FASTEST,)}
+    measured = time_in_turn(
+        {**limits, **ways},
+        threads,
+        rounds,
+        patience,
+        main=(*limits, FASTEST),
+        slow=[name for name in ways if name != FASTEST],
+        single=ways,
+        progress=lambda what: progress(f"beam search: {what}"),
+    )
+    results = []
+    for count, seconds in measured.items():
+        summary = summarise(seconds)
+        median = summary["median"]
+        results.append(
+            {
+                "threads": int(count),
+                **summary,
+                "ratio": {name: median[name] / median[FASTEST] for name in ways if name in median},
+                "seconds a sentence": median[FASTEST] / case.sentences,
+                "flops": flops,
+                "share of limit": {
+                    name: share_of_limit(flops[name], median, name, quick=quick) for name in flops
+                },
+            }
+        )
+    return results
 
 
 def run(options: SearchBench) -> None:
@@ -133,23 +179,52 @@ def run(options: SearchBench) -> None:
     Raises:
         DisagreementError: if the ways do not find the same translations.
     """
+    console = Console()
+    with console.status("") as status:
+        section = search_section(options, status.update)
+    write_json(options.out, {"kind": "search", "environment": environment(), **section})
+    console.print(search_table(section))
+    console.out(options.out, highlight=False)
+
+
+def search_section(options: SearchBench, progress: Callable[[str], None]) -> dict[str, Any]:
+    """The case and its times, as in a result file.
+
+    Raises:
+        DisagreementError: if the ways do not find the same translations.
+    """
     case = SearchCase(sentences=2, source=6, target=4, hidden=64) if options.quick else SearchCase()
     rounds = min(2, options.rounds) if options.quick else options.rounds
-    console, results = Console(), []
-    with console.status("") as status:
-        for threads in options.threads:
-            with set_threads(threads):
-                measured = measure_search(case, rounds, status.update)
-            results.append({"threads": threads, **measured})
-    write_json(
-        options.out,
-        {"kind": "search", "environment": environment(), "case": asdict(case), "results": results},
+    results = measure_search(
+        case, rounds, options.threads, options.patience, quick=options.quick, progress=progress
     )
-    for result in results:
-        for way, ratio in result["ratio"].items():
-            console.out(
-                f"threads: {result['threads']}; {way}: {result['median'][way]:.3g} s, "
-                f"{ratio:.2f} times the fastest",
-                highlight=False,
+    return {
+        "case": asdict(case),
+        "limit flops": limit_flops(quick=options.quick),
+        "results": results,
+    }
+
+
+def search_table(section: dict[str, Any]) -> Table:
+    """Each way to search, by number of threads."""
+    table = make_plain_table(
+        title="Beam search with a Reencoder",
+        caption="n: rounds. ±: half their range, in percent. ratio: time over that of the fastest way. "
+        "peak: the rate of its matrix products over that of a large one.",
+    )
+    rows = []
+    for result in section["results"]:
+        for way in result["ratio"]:
+            times, share = result["seconds"][way], result["share of limit"].get(way)
+            rows.append(
+                {
+                    "beam search": way,
+                    "thr": str(result["threads"]),
+                    "n": str(len(times)),
+                    "s": f"{result['median'][way]:.3g}",
+                    "±": spread_text(times),
+                    "ratio": ratio_text(times, result["seconds"][FASTEST]),
+                    "peak": "" if share is None else f"{share:.2f}",
+                }
             )
-    console.out(options.out, highlight=False)
+    return fill(table, rows, left=("beam search",))

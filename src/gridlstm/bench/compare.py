@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gridlstm.bench.options import CompareBench
+from gridlstm.bench.training_table import step_name
 from gridlstm.errors import one_line
 from gridlstm.files import read_json
 
@@ -20,35 +21,40 @@ Times = dict[tuple[str, str], float]
 
 
 def run(options: CompareBench) -> None:
-    """Prints the old and the new time of each case, and their ratio.
+    """Prints the old and the new time of each case, and their ratio, for all benchmarks in both files.
 
     Raises:
-        ValueError: if a file is not the result of a benchmark, or they are of different benchmarks.
+        ValueError: if a file is not the result of a benchmark, or they have no benchmark in common.
     """
-    (old_kind, old), (new_kind, new) = (_load(path) for path in (options.old, options.new))
-    if old_kind != new_kind:
+    old, new = (_load(path) for path in (options.old, options.new))
+    both = [kind for kind in new if kind in old]
+    if not both:
         raise ValueError(
             f"expected two result files of the same benchmark, got {options.old} of kind "
-            f"{old_kind!r} and {options.new} of kind {new_kind!r}"
+            f"{', '.join(map(repr, old))} and {options.new} of kind {', '.join(map(repr, new))}"
         )
-    Console().print(_table(KINDS[new_kind][0], old, new))
+    for kind in both:
+        Console().print(_table(KINDS[kind][0], old[kind], new[kind]))
 
 
-def _load(path: Path) -> tuple[str, Times]:
-    """The kind of a result file, and its times."""
+def _load(path: Path) -> dict[str, Times]:
+    """The times in a result file, by kind of benchmark."""
     try:
         results = read_json(path.read_text())
         kind = results["kind"]
-        if kind not in KINDS:
+        if kind != ALL and kind not in KINDS:
             raise ValueError(f"its kind is {kind!r}")
-        times = KINDS[kind][1](results)
-        if not all(0 < seconds < math.inf for seconds in times.values()):
+        sections = {kind: results}
+        if kind == ALL:
+            sections = {SECTIONS[name]: results[name] for name in SECTIONS if name in results}
+        times = {kind: KINDS[kind][1](section) for kind, section in sections.items()}
+        if not all(0 < seconds < math.inf for found in times.values() for seconds in found.values()):
             raise ValueError("a time is not a positive number")
     except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
         reason = str(error) if isinstance(error, ValueError) else repr(error)
         reason = str(error.strerror) if isinstance(error, OSError) else reason
         raise ValueError(f"expected a result file of gridlstm bench, got {path} ({reason})") from error
-    return kind, times
+    return times
 
 
 def _table(title: str, old: Times, new: Times) -> Table:
@@ -66,21 +72,21 @@ def _table(title: str, old: Times, new: Times) -> Table:
 
 
 def _engine(results: dict[str, Any]) -> Times:
+    """Over the products, and over contenders that do not change: on another day, seconds do."""
     size = ", quick" if results["options"]["quick"] else ""
+    over = {"products": "", "loop": " over loop", "torch.nn.LSTM": " over nn.LSTM"}
     return {
-        (f"{case['name']}{size}", threads): median["wavefront"] / median["products"]
+        (f"{case['name']}{size}{suffix}", threads): median["wavefront"] / median[other]
         for case in results["cases"]
         for threads, median in case["median"].items()
+        for other, suffix in over.items()
+        if other in median
     }
 
 
 def _train(results: dict[str, Any]) -> Times:
-    kinds = {True: ", bfloat16", False: ""}
     return {
-        (
-            f"{step['experiment']}, {step['preset']}, {step['optimizer']}{kinds[step['bfloat16']]}",
-            str(step["threads"]),
-        ): step["median"]["update"] / step["median"]["products"]
+        (step_name(step), str(step["threads"])): step["median"]["update"] / step["median"]["products"]
         for step in results["steps"]
     }
 
@@ -105,17 +111,23 @@ def _generation(results: dict[str, Any]) -> Times:
 def _search(results: dict[str, Any]) -> Times:
     case = results["case"]
     return {
-        (f"{way}, d = {case['hidden']}", str(result["threads"])): 1e3 * seconds / case["sentences"]
+        (f"{way}, d = {case['hidden']}", str(result["threads"])): (
+            1e3 * result["median"][way] / case["sentences"]
+        )
         for result in results["results"]
-        for way, seconds in result["median"].items()
+        for way in result["ratio"]
     }
 
 
 KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], Times]]] = {
-    "bench": ("Time of wavefront over that of its matrix products", _engine),
+    "bench": ("Time of wavefront over that of its matrix products, and of others", _engine),
     "train": ("Time of a training step over that of its matrix products", _train),
     "growth": ("Milliseconds per training step", _growth),
     "generation": ("Milliseconds per character", _generation),
     "search": ("Milliseconds per sentence", _search),
 }
 """By the kind that a result file states: what is compared, and how it is read from the file."""
+
+ALL = "all"
+SECTIONS = {"engine": "bench", "train": "train", "search": "search", "generation": "generation"}
+"""The sections of the file of all benchmarks, and the kind of each."""

@@ -7,92 +7,115 @@ matrix products alone and ``torch.nn.LSTM`` compute something else: they are onl
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from gridlstm.bench.cases import Case
+from gridlstm.bench.cases import Case, Sides
 from gridlstm.bench.loop import run_loop
 from gridlstm.bench.peers import run_gates, run_layers
+from gridlstm.bench.recorded import record_products, replay
 from gridlstm.engines import Engine
-from gridlstm.engines.buffers import make_buffers, make_gradients
-from gridlstm.engines.dispatch import choose_backend
 from gridlstm.engines.native import use_native
-from gridlstm.engines.packing import pack_kept, pack_once
-from gridlstm.engines.passes import make_call
-from gridlstm.engines.products import GradWeights
-from gridlstm.engines.workspace import Workspace
-from gridlstm.geometry import make_plan
 from gridlstm.grid import GridLSTM
 from gridlstm.state import State
 
-__all__ = ["CONTENDERS", "Work", "has_bfloat16"]
+__all__ = ["CONTENDERS", "GridStep", "Work"]
 
 Work = Callable[[], list[Tensor]]
 
 
-def has_bfloat16() -> bool:
-    """Whether this processor multiplies bfloat16 matrices in hardware."""
-    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+class CaseStep:
+    """A call and, in training, its backward pass from fixed gradients of what leaves.
 
+    Args:
+        case: what is computed.
+        network: the module whose parameters are differentiated.
+        run: computes what leaves each grid from the sides that are given to it.
+        around: makes a context for each pass.
+    """
 
-def _step(case: Case, network: nn.Module, forward: Callable[[State], State]) -> Work:
-    """A call and, in training, its backward pass from a fixed gradient of the output."""
-    entering, _ = case.inputs()
-    entering = entering.map(lambda t: t.requires_grad_(case.train))
-    upstream = [torch.randn_like(t) for t in entering if t is not None]
-    differentiated = [*(t for t in entering if t is not None), *network.parameters()]
+    def __init__(
+        self,
+        case: Case,
+        network: nn.Module,
+        run: Callable[[Sides], Sides],
+        around: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        self._case, self._run, self._around = case, run, around
+        self._sides = case.sides()
+        self._upstream = case.upstream()
+        entering = [t for layer in self._sides for s in layer.values() for t in s if t is not None]
+        self._differentiated = [*entering, *network.parameters()]
+        for tensor in entering:
+            tensor.requires_grad_(case.train)
 
-    def work() -> list[Tensor]:
-        with torch.set_grad_enabled(case.train):
-            out = [t for t in forward(entering) if t is not None]
-        grads = torch.autograd.grad(out, differentiated, upstream[: len(out)]) if case.train else ()
+    def __call__(self) -> list[Tensor]:
+        """Outputs and, in training, the gradients of all sides and parameters."""
+        out = self.forward()
+        grads = self.backward(out) if self._case.train else []
         return [*(t.detach() for t in out), *grads]
 
-    return work
+    def forward(self) -> list[Tensor]:
+        """What leaves, see :meth:`Case.leaving`."""
+        with torch.set_grad_enabled(self._case.train), self._around():
+            return self._case.leaving(self._run(self._sides))
+
+    def backward(self, out: list[Tensor]) -> list[Tensor]:
+        """The gradients of all sides and parameters."""
+        with self._around():
+            return list(torch.autograd.grad(out, self._differentiated, self._upstream))
 
 
-def _grid(
-    case: Case,
-    *,
-    engine: Engine = "wavefront",
-    recompute: bool = False,
-    compiled: bool = True,
-    bfloat16: bool = False,
-) -> Work:
-    stack = case.build(recompute=recompute)
-    lengths = case.inputs()[1]
-    for grid in stack.layers:
-        grid.engine = engine
+class GridStep(CaseStep):
+    """A step of the grids of a case.
 
-    def forward(entering: State) -> State:
-        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
-            out: State = stack([{stack.along: entering}], lengths=lengths)[-1][stack.along]
-            return out
+    Args:
+        case: what is computed.
+        engine: the engine that runs it.
+        recompute: whether the backward pass recomputes the gates.
+        compiled: whether the engine may use its compiled kernel.
+        bfloat16: whether matrix products are computed in bfloat16.
+    """
 
-    step = _step(case, stack, forward)
+    def __init__(
+        self,
+        case: Case,
+        *,
+        engine: Engine = "wavefront",
+        recompute: bool = False,
+        compiled: bool = True,
+        bfloat16: bool = False,
+    ) -> None:
+        stack = case.build(recompute=recompute)
+        lengths = case.lengths()
+        for grid in stack.layers:
+            grid.engine = engine
 
-    def work() -> list[Tensor]:
-        with use_native(compiled):
-            return step()
+        def run(sides: Sides) -> Sides:
+            with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+                out: Sides = stack(sides, lengths=lengths)
+                return out
 
-    return work
+        super().__init__(case, stack, run, partial(use_native, compiled))
 
 
 def _loop(case: Case) -> Work | None:
     if any(dim.priority for dim in case.dims):
         return None
     stack = case.build()
-    lengths = case.inputs()[1]
+    lengths = case.lengths()
 
-    def forward(entering: State) -> State:
-        for grid in stack.layers:
-            entering = run_loop(grid, entering, lengths)
-        return entering
+    def run(sides: Sides) -> Sides:
+        out: Sides = []
+        for grid, given in zip(stack.layers, sides, strict=True):
+            below = {stack.along: out[-1][stack.along]} if out else {}
+            out.append(run_loop(grid, {**given, **below}, lengths))
+        return out
 
-    return _step(case, stack, forward)
+    return CaseStep(case, stack, run)
 
 
 def _peer(case: Case, *, run: Callable[[GridLSTM, State], State]) -> Work | None:
@@ -100,7 +123,8 @@ def _peer(case: Case, *, run: Callable[[GridLSTM, State], State]) -> Work | None
     if not _is_plain(case):
         return None
     stack = case.build()
-    return _step(case, stack, lambda entering: run(stack.layers[0], entering))
+    (grid,), depth = stack.layers, stack.along
+    return CaseStep(case, stack, lambda sides: [{depth: run(grid, sides[0][depth])}])
 
 
 def _is_plain(case: Case) -> bool:
@@ -132,40 +156,11 @@ def _torch_lstm(case: Case, *, bfloat16: bool = False, compiled: bool = False) -
 
 
 def _products(case: Case) -> Work:
-    """Only the matrix products of the case, with the same sizes as in the engine."""
-    layers = []
-    for grid in case.build().layers:
-        plan = make_plan(
-            case.sizes, tuple(d.reverse for d in grid.dims), tuple(not d.tied for d in grid.dims)
-        )
-        with torch.no_grad():
-            weights = grid.phase_weights()
-        like, workspace = weights[0].weight, Workspace()
-        call = make_call(grid.block, plan, weights, like.new_empty(1, case.batch, 1), None, None, None)
-        kept = ("all_steps", "all_steps") if case.train else ("two_steps", "one_step")
-        buffers = make_buffers(call, like, workspace, states=kept[0], gates=kept[1])  # type: ignore[arg-type]
-        gradients = make_gradients(call, like, workspace)
-        for rows in (buffers.hidden, *buffers.inputs, *buffers.gates):
-            rows.data.normal_()
-        backend = choose_backend(grid.block, like, like.dtype)
-        sums = GradWeights([w._replace(bias=None) for w in weights], buffers, call.columns)
-        layers.append((call, backend, weights, buffers, gradients, sums, workspace))
+    """Only the matrix products of the engine's own step, with its layouts, in its order."""
+    run = replay(record_products(GridStep(case)))
 
     def work() -> list[Tensor]:
-        for call, backend, weights, buffers, gradients, sums, _ in layers:
-            steps = list(enumerate(call.plan.steps))
-            pack = pack_once if case.train else pack_kept
-            packed = [pack(backend, w.weight, call, p) for p, w in enumerate(weights)]
-            for s, step in steps:
-                for p, matrices in enumerate(packed):
-                    matrices.multiply(buffers.inputs[p].at(s), step, buffers.gates[p].at(s))
-            if not case.train:
-                continue
-            packed = [backend.pack(w.weight, call) for w in weights]
-            for s, step in reversed(steps):
-                for p, matrices in enumerate(packed):
-                    matrices.multiply(buffers.gates[p].at(s), step, gradients.inputs[p].at(s))
-            sums.add(0)
+        run()
         return []
 
     return work
@@ -173,11 +168,11 @@ def _products(case: Case) -> Work:
 
 CONTENDERS: dict[str, Callable[[Case], Work | None]] = {
     "products": _products,
-    "wavefront": _grid,
-    "wavefront, bfloat16": partial(_grid, bfloat16=True),
-    "wavefront, not compiled": partial(_grid, compiled=False),
-    "wavefront, recompute": partial(_grid, recompute=True),
-    "reference": partial(_grid, engine="reference"),
+    "wavefront": GridStep,
+    "wavefront, bfloat16": partial(GridStep, bfloat16=True),
+    "wavefront, not compiled": partial(GridStep, compiled=False),
+    "wavefront, recompute": partial(GridStep, recompute=True),
+    "reference": partial(GridStep, engine="reference"),
     "loop": _loop,
     "gate by gate": partial(_peer, run=run_gates),
     "layer by layer": partial(_peer, run=run_layers),

@@ -1,8 +1,9 @@
 """``gridlstm bench generation``: how fast text is generated, one character at a time, on one thread."""
 
 import math
-import statistics
-import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -11,8 +12,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from gridlstm.bench.measure import set_threads
+from gridlstm.bench.limits import limit_flops, make_limits, share_of_limit
 from gridlstm.bench.options import GenerationBench
+from gridlstm.bench.summary import summarise, with_spread
+from gridlstm.bench.timing import set_threads, time_in_turn
 from gridlstm.data.locate import embedded
 from gridlstm.engines.native.build import library
 from gridlstm.experiments.trained import load_network, open_run
@@ -25,7 +28,7 @@ from gridlstm.models.sequence import SequenceGridLSTM
 from gridlstm.models.stepper import GridStepper, ModelStepper, Stepper, make_stepper
 from gridlstm.provenance import environment
 
-__all__ = ["measure_bits", "run"]
+__all__ = ["generation_section", "generation_table", "measure_bits", "run"]
 
 SIZES = ((4, 128), (6, 256))
 """Layers and hidden size; the first is that of the network that comes with the package."""
@@ -47,14 +50,11 @@ def _steppers(model: CharacterModel) -> dict[str, Stepper]:
 
 def run(options: GenerationBench) -> None:
     """Measures characters per second of each stepper, and what int8 loses. Prints and writes it."""
-    characters = 50 if options.quick else 500
-    with set_threads(1):
-        sizes = [_measure(*size, characters, options.rounds) for size in SIZES]
-        bits = measure_bits(500 if options.quick else 20_000)
-    results = {"kind": "generation", "environment": environment(), "sizes": sizes, "bits": bits}
-    write_json(options.out, results)
+    section = generation_section(options)
+    write_json(options.out, {"kind": "generation", "environment": environment(), **section})
     console = Console()
-    console.print(_table(sizes))
+    console.print(generation_table(section))
+    bits = section["bits"]
     console.out(
         f"Bits per character of {bits['characters']:,} characters of Shakespeare, with the network of "
         f"the package: {bits['float32']:.4f}, with int8 weights {bits['int8']:.4f}",
@@ -63,8 +63,21 @@ def run(options: GenerationBench) -> None:
     console.out(options.out, highlight=False)
 
 
-def _measure(layers: int, hidden: int, characters: int, rounds: int) -> dict[str, Any]:
-    """Median characters per second of a network, by stepper."""
+def generation_section(
+    options: GenerationBench, progress: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
+    """The speed of all sizes, and what int8 loses, as in a result file."""
+    sizes = [_measure(*size, options, progress) for size in SIZES]
+    with set_threads(1):
+        bits = measure_bits(500 if options.quick else 20_000)
+    return {"limit flops": limit_flops(quick=options.quick), "sizes": sizes, "bits": bits}
+
+
+def _measure(
+    layers: int, hidden: int, options: GenerationBench, progress: Callable[[str], None]
+) -> dict[str, Any]:
+    """Characters per second of a network, by stepper, from the median of the rounds."""
+    characters = 50 if options.quick else 500
     torch.manual_seed(0)
     body = SequenceGridLSTM(SYMBOLS, hidden, layers, readout="both", batch_first=True)
     model = CharacterModel(bytes(range(SYMBOLS)), body).eval()
@@ -72,16 +85,30 @@ def _measure(layers: int, hidden: int, characters: int, rounds: int) -> dict[str
         name: draw_after(stepper, 0, 1.0, None, np.random.default_rng(0))
         for name, stepper in _steppers(model).items()
     }
-    speeds: dict[str, list[float]] = {name: [] for name in texts}
-    for turn in range(rounds + 1):
-        for name, text in texts.items():
-            start = time.perf_counter()
-            for _ in islice(text, characters):
-                pass
-            if turn > 0:  # The first round warms up.
-                speeds[name].append(characters / (time.perf_counter() - start))
-    medians = {name: statistics.median(measured) for name, measured in speeds.items()}
-    return {"layers": layers, "hidden": hidden, "characters a second": medians}
+
+    def write(name: str) -> None:
+        deque(islice(texts[name], characters), maxlen=0)
+
+    works = {name: partial(write, name) for name in texts}
+    for work in works.values():
+        work()  # Warms up.
+    limits = make_limits(bfloat16=False, quick=options.quick)
+    summary = summarise(
+        time_in_turn({**limits, **works}, [1], options.rounds, single=works, progress=progress)["1"]
+    )
+    # The products of the grid; the network has few others.
+    flops, median = 2 * layers * 8 * hidden * 2 * hidden * characters, summary["median"]
+    return {
+        "layers": layers,
+        "hidden": hidden,
+        "characters": characters,
+        "characters a second": {name: characters / median[name] for name in texts},
+        "flops": flops,
+        "share of limit": {
+            name: share_of_limit(flops, median, name, quick=options.quick) for name in texts
+        },
+        **summary,
+    }
 
 
 def measure_bits(characters: int) -> dict[str, float]:
@@ -101,14 +128,29 @@ def measure_bits(characters: int) -> dict[str, float]:
     return bits
 
 
-def _table(sizes: list[dict[str, Any]]) -> Table:
+def generation_table(section: dict[str, Any]) -> Table:
+    """Characters per second, and the share of the limit that the first way reaches."""
+    sizes = section["sizes"]
     names = list(sizes[0]["characters a second"])
-    table = Table(title="Characters per second, one thread")
-    for title in ("layers", "hidden", *names, "ratio"):
+    table = Table(
+        title="Characters per second, one thread",
+        caption="n: rounds. ±: half their range, in percent. peak: the rate of the first way over that "
+        "of a large product. ratio: of the first way and the last.",
+    )
+    for title in ("layers", "hidden", "n", *names, "peak", "ratio"):
         table.add_column(title, justify="right")
     for size in sizes:
-        speeds = list(size["characters a second"].values())
-        ratio = f"{speeds[0] / speeds[-1]:.1f} x"
-        numbers = (f"{speed:,.0f}" for speed in speeds)
-        table.add_row(str(size["layers"]), str(size["hidden"]), *numbers, ratio)
+        speeds = size["characters a second"]
+        numbers = (
+            with_spread(f"{speed:,.0f}", size["seconds"][name]) for name, speed in speeds.items()
+        )
+        share = size["share of limit"][names[0]]
+        table.add_row(
+            str(size["layers"]),
+            str(size["hidden"]),
+            str(size["rounds"][names[0]]),
+            *numbers,
+            "" if share is None else f"{share:.2f}",
+            f"{speeds[names[0]] / speeds[names[-1]]:.1f} x",
+        )
     return table

@@ -2,16 +2,19 @@
 
 import math
 import statistics
-import time
 from typing import Any
 
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from gridlstm.bench.measure import set_threads
+from gridlstm.bench.cases import Case
+from gridlstm.bench.contenders import GridStep
 from gridlstm.bench.options import GrowthBench
-from gridlstm.bench.peak import make_step, peak_memory
+from gridlstm.bench.peak import peak_memory
+from gridlstm.bench.summary import spread, spread_text
+from gridlstm.bench.timing import set_threads, time_in_turn
+from gridlstm.dim import Dim
 from gridlstm.figures.save import save_figure
 from gridlstm.files import write_json
 from gridlstm.provenance import environment
@@ -39,16 +42,20 @@ def run(options: GrowthBench) -> None:
         for axis in BASE:
             sizes = [{**BASE, axis: BASE[axis] * factor} for factor in factors]
             status.update(f"{axis}: time")
-            seconds = _times(sizes, rounds)
+            rounds_of = _times(sizes, options.threads, rounds)
+            seconds = {gates: [*map(statistics.median, times)] for gates, times in rounds_of.items()}
             memory: dict[str, list[int]] = {gates: [] for gates in GATES}
             for size in sizes:
                 for gates, peaks in memory.items():
                     status.update(f"{axis} {size[axis]}: memory, {gates}")
-                    peaks.append(peak_memory(recompute=gates == "recompute", **size))
+                    memory_of = peak_memory(_case(**size), recompute=gates == "recompute")
+                    peaks.append(memory_of.peak)
             values = [size[axis] for size in sizes]
             results["axes"][axis] = {
                 "values": values,
                 "seconds": seconds,
+                "spread": {gates: [*map(spread, times)] for gates, times in rounds_of.items()},
+                "seconds of rounds": rounds_of,
                 "bytes": memory,
                 "exponent": _last_slope(values, seconds["keep"]),
             }
@@ -58,20 +65,21 @@ def run(options: GrowthBench) -> None:
     console.out(f"{options.out}, with a figure beside it", highlight=False)
 
 
-def _times(sizes: list[dict[str, int]], rounds: int) -> dict[str, list[float]]:
-    """Median seconds per step for each size, keeping the gates and recomputing them."""
+def _case(time: int, depth: int, batch: int, hidden: int) -> Case:
+    return Case("growth", (Dim("time"), Dim("depth")), (time, depth), batch, hidden)
+
+
+def _times(sizes: list[dict[str, int]], threads: int, rounds: int) -> dict[str, list[list[float]]]:
+    """Seconds of every round for each size, keeping the gates and recomputing them."""
     steps = {
-        gates: [make_step(**size, recompute=gates == "recompute") for size in sizes] for gates in GATES
+        f"{gates} {k}": GridStep(_case(**size), recompute=gates == "recompute")
+        for gates in GATES
+        for k, size in enumerate(sizes)
     }
-    seconds: dict[str, list[list[float]]] = {gates: [[] for _ in sizes] for gates in GATES}
-    for turn in range(rounds + 1):
-        for gates in GATES:
-            for step, times in zip(steps[gates], seconds[gates], strict=True):
-                start = time.perf_counter()
-                step()
-                if turn > 0:  # The first round warms up.
-                    times.append(time.perf_counter() - start)
-    return {gates: [statistics.median(times) for times in seconds[gates]] for gates in GATES}
+    for step in steps.values():
+        step()  # Warms up.
+    seconds = time_in_turn(steps, [threads], rounds)[str(threads)]
+    return {gates: [seconds[f"{gates} {k}"] for k in range(len(sizes))] for gates in GATES}
 
 
 def _last_slope(values: list[int], seconds: list[float]) -> float:
@@ -80,8 +88,11 @@ def _last_slope(values: list[int], seconds: list[float]) -> float:
 
 
 def _table(axes: dict[str, Any]) -> Table:
-    table = Table(title="Growth of a training step of a tied 2-LSTM")
-    for title in ("axis", "size", "ms", "exponent", "MiB", "recompute: time", "recompute: memory"):
+    table = Table(
+        title="Growth of a training step of a tied 2-LSTM",
+        caption="n: rounds. ±: half their range, in percent. rec.: with recomputed gates.",
+    )
+    for title in ("axis", "size", "n", "ms", "±", "exp.", "MiB", "rec.: time", "rec.: memory"):
         table.add_column(title, justify="left" if title == "axis" else "right")
     for axis, measured in axes.items():
         for k, value in enumerate(measured["values"]):
@@ -91,7 +102,9 @@ def _table(axes: dict[str, Any]) -> Table:
             table.add_row(
                 axis,
                 str(value),
+                str(len(measured["seconds of rounds"]["keep"][k])),
                 f"{seconds * 1e3:,.1f}",
+                spread_text(measured["seconds of rounds"]["keep"][k]),
                 f"{measured['exponent']:.2f}" if last else "",
                 f"{memory / 2**20:,.0f}",
                 f"{recompute_seconds / seconds:.2f} x",

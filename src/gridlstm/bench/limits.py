@@ -1,35 +1,57 @@
-"""The machine's own limit: the rate of a large matrix product."""
+"""The machine's own limit: the rate of a large matrix product, timed in turn with all else."""
 
-import time
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 
-from gridlstm.bench.measure import set_threads
+__all__ = ["LIMITS", "has_bfloat16", "limit_flops", "limit_of", "make_limits", "share_of_limit"]
 
-__all__ = ["Limits", "measure_limits"]
-
-SIZE = 2048
-Limits = dict[str, dict[str, float]]
-"""GFLOP/s by dtype and number of threads."""
+LIMITS = {"limit": torch.float32, "limit, bfloat16": torch.bfloat16}
+"""The dtypes of the products, by their names among what is timed."""
 
 
-def measure_limits(threads: tuple[int, ...], *, bfloat16: bool, quick: bool = False) -> Limits:
-    """The best of several products of two square matrices, in GFLOP/s."""
-    size = SIZE // 8 if quick else SIZE
-    dtypes = [torch.float32, *([torch.bfloat16] if bfloat16 else [])]
-    return {
-        str(dtype).removeprefix("torch."): {str(count): _rate(size, dtype, count) for count in threads}
-        for dtype in dtypes
-    }
+def has_bfloat16() -> bool:
+    """Whether this processor multiplies bfloat16 matrices in hardware."""
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
-def _rate(size: int, dtype: torch.dtype, threads: int) -> float:
-    with set_threads(threads):
-        left, right = (torch.randn(size, size).to(dtype) for _ in range(2))
-        out = left @ right
-        best = float("inf")
-        for _ in range(7):
-            start = time.perf_counter()
-            torch.mm(left, right, out=out)
-            best = min(best, time.perf_counter() - start)
-    return 2 * size**3 / best / 1e9
+def make_limits(*, bfloat16: bool, quick: bool = False) -> dict[str, Callable[[], object]]:
+    """A large product for each dtype, to be timed in the same rounds as what it limits."""
+    works: dict[str, Callable[[], object]] = {}
+    for name, dtype in LIMITS.items():
+        if bfloat16 or dtype == torch.float32:
+            left, right, out = (torch.randn(2 * [_size(quick)]).to(dtype) for _ in range(3))
+            works[name] = partial(torch.mm, left, right, out=out)
+    return works
+
+
+def limit_flops(*, quick: bool = False) -> int:
+    """Floating-point operations of such a product."""
+    return 2 * _size(quick) ** 3
+
+
+def limit_of(*, bfloat16: bool) -> str:
+    """The name of the limit of work in bfloat16 or float32."""
+    return "limit, bfloat16" if bfloat16 else "limit"
+
+
+def share_of_limit(
+    flops: float, median: Mapping[str, float], name: str, *, bfloat16: bool = False, quick: bool = False
+) -> float | None:
+    """The rate of ``name`` over that of a large product; ``None`` if that was not timed.
+
+    Args:
+        flops: the operations of ``name``.
+        median: median seconds by name.
+        name: what is compared with the limit.
+        bfloat16: whether it computes in bfloat16.
+        quick: whether the limit is that of a small product.
+    """
+    limit = median.get(limit_of(bfloat16=bfloat16))
+    return None if limit is None else flops / median[name] * limit / limit_flops(quick=quick)
+
+
+def _size(quick: bool) -> int:
+    return 256 if quick else 2048

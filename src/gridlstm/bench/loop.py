@@ -1,5 +1,6 @@
 """The simplest implementation of a grid: a loop over blocks with ordinary autograd."""
 
+from collections.abc import Mapping
 from itertools import product
 
 import torch
@@ -11,27 +12,26 @@ from gridlstm.state import State
 
 __all__ = ["run_loop"]
 
+Vectors = dict[tuple[str, tuple[int, ...]], Tensor]
+"""The newest vector of each row of blocks: by dimension, and position along the others."""
 
-def run_loop(grid: GridLSTM, entering: State, lengths: dict[str, Tensor] | None) -> State:
-    """The state that leaves along the last dimension, ``[batch, *sizes, hidden]``.
+
+def run_loop(
+    grid: GridLSTM, sides: Mapping[str, State], lengths: dict[str, Tensor] | None
+) -> dict[str, State]:
+    """The sides that leave, ``[batch, *sizes of the other dimensions, hidden]``.
 
     Supports LSTM and identity dimensions, tied along all but the last, without priorities.
     """
-    names = [dim.name for dim in grid.dims]
-    sizes = [*entering.hidden.shape[1:-1], grid.dims[-1].size or 1]
-    zero = entering.hidden.new_zeros(len(entering.hidden), entering.hidden.shape[-1])
-    # Batch behind the positions, so that a position is an index.
-    first_h = entering.hidden.movedim(0, -2)
-    first_m = torch.zeros_like(first_h) if entering.memory is None else entering.memory.movedim(0, -2)
+    names, sizes = [dim.name for dim in grid.dims], [dim.size or 1 for dim in grid.dims]
     ranges = [
         range(n)[::-1] if dim.reverse else range(n) for dim, n in zip(grid.dims, sizes, strict=True)
     ]
-    h: dict[tuple[str, tuple[int, ...]], Tensor] = {}
-    m: dict[tuple[str, tuple[int, ...]], Tensor] = {}
+    like = next(iter(sides.values())).hidden
+    zero = like.new_zeros(len(like), like.shape[-1])
+    h, m = (_faces({name: state[k] for name, state in sides.items()}) for k in range(2))
     for position in product(*ranges):
         keys = [(name, position[:i] + position[i + 1 :]) for i, name in enumerate(names)]
-        if position[-1] == 0:
-            h[keys[-1]], m[keys[-1]] = (t[position[:-1]] for t in (first_h, first_m))
         old = [(h.get(key, zero), m.get(key, zero)) for key in keys]
         H = torch.cat([hidden for hidden, _ in old], -1)
         for dim, key, (old_h, old_m) in zip(grid.dims, keys, old, strict=True):
@@ -51,10 +51,25 @@ def run_loop(grid: GridLSTM, entering: State, lengths: dict[str, Tensor] | None)
                 real = real.all(0).unsqueeze(-1)
                 new_h, new_m = torch.where(real, new_h, old_h), torch.where(real, new_m, old_m)
             h[key], m[key] = new_h, new_m
-    places = list(product(*(range(n) for n in sizes[:-1])))
-    shape = (len(zero), *sizes[:-1], zero.shape[-1])
-    hidden, memory = (
-        torch.stack([vectors[names[-1], place] for place in places], 1).view(shape)
-        for vectors in (h, m)
-    )
-    return State(hidden, memory if grid.dims[-1].has_memory else None)
+    out = {}
+    for i, dim in enumerate(grid.dims):
+        others = (*sizes[:i], *sizes[i + 1 :])
+        hidden = _joined(h, dim.name, others)
+        out[dim.name] = State(hidden, _joined(m, dim.name, others) if dim.has_memory else None)
+    return out
+
+
+def _faces(sides: Mapping[str, Tensor | None]) -> Vectors:
+    """The vectors of sides, ``[batch, hidden]`` each."""
+    return {
+        (name, place): side.movedim(0, -2)[place]
+        for name, side in sides.items()
+        if side is not None
+        for place in product(*map(range, side.shape[1:-1]))
+    }
+
+
+def _joined(vectors: Vectors, name: str, sizes: tuple[int, ...]) -> Tensor:
+    """The inverse, for one side."""
+    faces = [vectors[name, place] for place in product(*map(range, sizes))]
+    return torch.stack(faces, 1).view(len(faces[0]), *sizes, -1)

@@ -1,21 +1,19 @@
 """Checks that contenders agree with the reference, and times them in turn."""
 
-import gc
 import math
-import statistics
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import torch
-
 from gridlstm.bench.cases import Case
 from gridlstm.bench.contenders import CONTENDERS
+from gridlstm.bench.limits import LIMITS, make_limits, share_of_limit
+from gridlstm.bench.peak import peak_memory
+from gridlstm.bench.summary import summarise
+from gridlstm.bench.timing import Seconds, set_threads, time_in_turn, time_once
 from gridlstm.errors import ExpectedError
 
-__all__ = ["DisagreementError", "check", "describe", "measure", "set_threads", "time_once"]
+__all__ = ["DisagreementError", "check", "describe", "measure", "measure_memory"]
 
 # The largest relative error of any output or gradient, as a norm, that still counts as equal.
 TOLERANCES = {
@@ -27,26 +25,18 @@ TOLERANCES = {
     "layer by layer": 1e-4,
     "wavefront, bfloat16": 5e-2,
 }
+MAIN = (*LIMITS, "products", "wavefront", "wavefront, recompute", "torch.nn.LSTM")
+"""What is timed at least twice, however long it takes."""
 # They take long, so they are timed in fewer rounds; warming up would change little.
 SLOW = ("reference", "loop", "gate by gate", "layer by layer")
-SLOW_ROUNDS = 3
+LARGE = 0.2
+"""The share of the patience for a case that a single step of a large one takes."""
 
 
 class DisagreementError(ExpectedError):
     """A contender does not compute what the reference computes, so its time has no meaning."""
 
     code = 1
-
-
-@contextmanager
-def set_threads(count: int) -> Iterator[None]:
-    """Within it, PyTorch runs on ``count`` threads; afterwards, on as many as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def check(case: Case, names: Iterable[str]) -> dict[str, float]:
@@ -82,51 +72,80 @@ def measure(
     threads: Sequence[int],
     rounds: int,
     patience: float = math.inf,
+    *,
+    quick: bool = False,
     progress: Callable[[str], None] = lambda _: None,
-) -> dict[str, dict[str, list[float]]]:
-    """Seconds of every round for each number of threads and contender.
+) -> Seconds:
+    """Seconds of every round for each number of threads, contender and limit of the machine.
 
-    After two rounds, no more are begun once ``patience`` seconds have passed.
+    Args:
+        case: what is computed.
+        names: the contenders.
+        threads: the numbers of threads.
+        rounds: how many rounds there are.
+        patience: see :func:`time_in_turn`. If a step of the engine takes a fifth of it, the case is
+            large: only the main contenders are timed, and only on the largest number of threads.
+        quick: whether the limit is that of a small product.
+        progress: is told what is timed.
     """
-    works = {name: work for name in names if (work := CONTENDERS[name](case)) is not None}
-    seconds: dict[str, dict[str, list[float]]] = {str(n): {name: [] for name in works} for n in threads}
-    with set_threads(max(threads)):  # Buffers, caches, the compiled kernel: not part of a step.
+
+    def tell(what: str) -> None:
+        progress(f"{case.name}: {what}")
+
+    most = max(threads)
+    with set_threads(most):  # Buffers, caches, the compiled kernel: not part of a step.
+        tell("warming up")
+        names = list(names)
+        engine = CONTENDERS["wavefront"](case)
+        assert engine is not None, "the engine runs every case"
+        engine()
+        if time_once(engine) > LARGE * patience:
+            names, threads = [name for name in names if name in MAIN], [most]
+        works = {name: work for name in names if (work := CONTENDERS[name](case)) is not None}
         for name, work in works.items():
             if name not in SLOW:
-                progress(f"{case.name}: {name}, warming up")
+                tell(f"{name}, warming up")
                 work()
-    start = time.perf_counter()
-    for turn in range(rounds):
-        if turn >= 2 and time.perf_counter() - start > patience:
-            break
-        for count in threads:
-            with set_threads(count):
-                for name, work in works.items():
-                    if name not in SLOW or turn < SLOW_ROUNDS:
-                        progress(f"{case.name}: {name}, round {turn + 1}")
-                        seconds[str(count)][name].append(time_once(work))
-    return seconds
+    limits = make_limits(bfloat16=any("bfloat16" in name for name in works), quick=quick)
+    return time_in_turn(
+        {**limits, **works}, threads, rounds, patience, main=MAIN, slow=SLOW, progress=tell
+    )
 
 
-def time_once(work: Callable[[], object]) -> float:
-    """Seconds of a call, during which no garbage is collected."""
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
-    finally:
-        gc.enable()
+def measure_memory(case: Case) -> dict[str, Any]:
+    """Bytes that a training step takes, with kept and with recomputed gates, and their ratio."""
+    kept, less = (peak_memory(case, recompute=recompute) for recompute in (False, True))
+    return {
+        "peak": {"keep": kept.peak, "recompute": less.peak},
+        "held": {"keep": kept.held, "recompute": less.held},
+        "ratio": less.peak / kept.peak if kept.peak else None,
+    }
 
 
 def describe(
-    case: Case, errors: dict[str, float], seconds: dict[str, dict[str, list[float]]]
+    case: Case,
+    errors: dict[str, float],
+    seconds: Seconds,
+    memory: dict[str, Any] | None,
+    *,
+    quick: bool = False,
 ) -> dict[str, Any]:
     """A case and its times, as in a result file."""
     sizes = {**asdict(case), "dims": [repr(dim) for dim in case.dims]}
-    medians = {
-        count: {name: statistics.median(times) for name, times in by_name.items()}
-        for count, by_name in seconds.items()
+    flops, summary = case.flops(), summarise(seconds)
+    shares = {
+        count: {
+            name: share_of_limit(flops, median, name, bfloat16="bfloat16" in name, quick=quick)
+            for name in median
+            if name not in LIMITS
+        }
+        for count, median in summary["median"].items()
     }
-    return {**sizes, "flops": case.flops(), "errors": errors, "median": medians, "seconds": seconds}
+    return {
+        **sizes,
+        "flops": flops,
+        "errors": errors,
+        **summary,
+        "share of limit": shares,
+        "memory": memory,
+    }

@@ -9,7 +9,15 @@ import tyro
 from gridlstm.fields import Threads, check_fields, check_types
 from gridlstm.ranges import check_number
 
-__all__ = ["CompareBench", "EngineBench", "GenerationBench", "GrowthBench", "SearchBench", "TrainBench"]
+__all__ = [
+    "AllBench",
+    "CompareBench",
+    "EngineBench",
+    "GenerationBench",
+    "GrowthBench",
+    "SearchBench",
+    "TrainBench",
+]
 
 
 @dataclass(frozen=True)
@@ -17,7 +25,7 @@ class MeasuredBench:
     """Options of every benchmark that measures something."""
 
     rounds: int = 7
-    """How often everything is measured; medians are reported."""
+    """How often everything is measured, in turn; medians and their spread are reported."""
     quick: bool = False
     """Measure small sizes in few rounds, to check that it works; do not quote the results."""
     out: Path = Path("runs/bench.json")
@@ -49,14 +57,15 @@ class ThreadedBench(MeasuredBench):
 class EngineBench(ThreadedBench):
     """Time the engines next to their matrix products, a plain loop and torch.nn.LSTM.
 
-    All are timed in turn, in one process, and compared as ratios: on a shared machine, times of
-    different runs cannot be compared. Nothing is timed unless all agree with the reference engine.
+    All are timed in turn with the limit of the machine, the rate of a large product, in one process,
+    and compared as ratios: on a shared machine, times of different runs cannot be compared. Nothing is
+    timed unless all agree with the reference engine. The memory of training steps is measured, too.
     """
 
     cases: tuple[str, ...] = ()
     """The names of the cases to run. Default: all."""
     patience: float = 300
-    """Start no further round of a case after this many seconds. There are at least two rounds."""
+    """After this many seconds, start no further round of a case, and only main contenders of two."""
     bfloat16: bool = False
     """Also time bfloat16 on processors without instructions for it, where it is many times slower."""
     out: Path = Path("runs/bench-engine.json")
@@ -81,6 +90,8 @@ class TrainBench(ThreadedBench):
     """The presets of each experiment."""
     optimizers: tuple[Literal["adam", "muon", "adagrad", "sgd"], ...] = ()
     """Optimisers to use. Default: that of the preset."""
+    hidden: int | None = None
+    """The hidden size. Default: that of the preset."""
     bfloat16: bool = False
     """Compute matrix products in bfloat16."""
     patience: float = 60
@@ -93,6 +104,8 @@ class TrainBench(ThreadedBench):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_fields(self, "patience", least=0)
+        if self.hidden is not None:
+            check_fields(self, "hidden", least=1)
 
 
 @dataclass(frozen=True)
@@ -121,13 +134,42 @@ class GenerationBench(MeasuredBench):
 class SearchBench(ThreadedBench):
     """Time batched, incremental beam search with a Reencoder, next to simpler ways."""
 
+    patience: float = 300
+    """After this many seconds, start no further round, and no simpler way in the second round."""
     out: Path = Path("runs/bench-search.json")
     """The JSON file for the results."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fields(self, "patience", least=0)
+
+
+@dataclass(frozen=True)
+class AllBench(ThreadedBench):
+    """Measure engine, training steps, beam search and generation in one run, and compare with targets.
+
+    Writes one file. Takes about a quarter of an hour on two idle cores; nothing else should run.
+    """
+
+    rounds: int = 5
+    """How often everything is measured, in turn; medians and their spread are reported."""
+    patience: float = 30
+    """After this many seconds, start no further round of a case, and only main contenders of two."""
+    threads: tuple[Threads, ...] = (1, 2)
+    """Numbers of threads to run with."""
+    data: Path | None = None
+    """The directory of data sets. Default: $GRIDLSTM_DATA. Missing files are downloaded."""
+    out: Path = Path("runs/bench.json")
+    """The JSON file for the results. A figure is written beside it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fields(self, "patience", least=0)
 
 
 @dataclass(frozen=True)
 class CompareBench:
-    """Compare two result files of the same benchmark, case by case."""
+    """Compare two result files, case by case: all benchmarks that both contain."""
 
     old: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OLD")]
     """The old result file."""

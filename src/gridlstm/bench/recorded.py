@@ -1,86 +1,193 @@
 """The matrix products of any piece of work: recorded once, then run again without the rest of it."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["Product", "record_products", "replay"]
+from gridlstm.engines.native.build import library
+from gridlstm.engines.native.panels import Panels
+from gridlstm.engines.recording import only_watched
+from gridlstm.geometry import Step
+
+__all__ = ["Product", "Recorder", "record_products", "replay"]
 
 PRODUCTS = tuple(getattr(torch.ops.aten, name) for name in ("mm", "addmm", "bmm", "baddbmm"))
 
 
 class Operand(NamedTuple):
-    """What the speed of a product depends on, of one of its operands."""
+    """What the speed of a product depends on, of an operand or of the result.
 
+    Attributes:
+        memory: the number of the storage that it is a part of, in the order of their first use.
+        offset: where it begins there.
+        shape: its shape.
+        stride: its strides.
+        dtype: its dtype.
+    """
+
+    memory: int
+    offset: int
     shape: tuple[int, ...]
     stride: tuple[int, ...]
     dtype: torch.dtype
 
+    @property
+    def end(self) -> int:
+        """Where it ends in its storage."""
+        steps = zip(self.shape, self.stride, strict=True)
+        return self.offset + 1 + sum((n - 1) * step for n, step in steps)
+
 
 class Product(NamedTuple):
-    """A matrix product ``A B`` of two operands, ``[m, k]`` and ``[k, n]``, or of batches of them."""
+    """A matrix product ``A B`` of two operands, ``[m, k]`` and ``[k, n]``, or of batches of them.
+
+    Attributes:
+        left: A.
+        right: B.
+        out: the result.
+        adds: whether the product is added to what the result was before.
+        part: the part of the work that computed it, see :class:`Recorder`.
+        step: of a product of the compiled kernel, the step of the grid that it belongs to. Then A is
+            ``[n, batch, k]``, and B ``[sets, k, n]`` in the kernel's own layout.
+    """
 
     left: Operand
     right: Operand
+    out: Operand
+    adds: bool = False
+    part: str = ""
+    step: Step | None = None
 
     @property
     def flops(self) -> int:
         """Floating-point operations."""
-        *batch, m, k = self.left.shape
-        return 2 * (batch[0] if batch else 1) * m * k * self.right.shape[-1]
+        return 2 * prod(self.left.shape) * self.right.shape[-1]
 
 
-class _Recorder(TorchDispatchMode):
-    def __init__(self, products: list[Product]) -> None:
+class Recorder(TorchDispatchMode):
+    """Records the products of PyTorch and of the compiled kernel, see :meth:`listen`.
+
+    Attributes:
+        products: those so far.
+        part: the name of what runs at the moment.
+    """
+
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.products = products
+        self.products: list[Product] = []
+        self.part = ""
+        self._memories: dict[int, int] = {}
+        self._panels: list[Panels] = []  # Kept, so that none is taken for another one.
+
+    @contextmanager
+    def listen(self) -> Iterator[None]:
+        """Within it, products are recorded. The engine computes as it does without."""
+        multiply = Panels.multiply
+
+        def recorded(panels: Panels, x: Tensor, step: Step, out: Tensor) -> None:
+            multiply(panels, x, step, out)
+            self._panels.append(panels)
+            left = self._operand(x)
+            memory = self._number(id(panels))
+            right = Operand(memory, 0, panels.shape, (0, 0, 0), x.dtype)
+            self.products.append(Product(left, right, self._operand(out), part=self.part, step=step))
+
+        Panels.multiply = recorded  # type: ignore[method-assign, assignment]
+        try:
+            with only_watched(), self:
+                yield
+        finally:
+            Panels.multiply = multiply  # type: ignore[method-assign]
+
+    @contextmanager
+    def watch(self, part: str) -> Iterator[None]:
+        """Within it, products belong to this part."""
+        before, self.part = self.part, part
+        try:
+            yield
+        finally:
+            self.part = before
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func.overloadpacket in PRODUCTS:
-            left, right = (Operand(tuple(t.shape), t.stride(), t.dtype) for t in args[-2:])
-            self.products.append(Product(left, right))
-        return func(*args, **(kwargs or {}))
+        out = func(*args, **(kwargs or {}))
+        if func.overloadpacket in PRODUCTS and out.numel() > 0:
+            adds = len(args) == 3 and args[0].data_ptr() == out.data_ptr()
+            left, right, result = (self._operand(tensor) for tensor in (*args[-2:], out))
+            self.products.append(Product(left, right, result, adds, self.part))
+        return out
+
+    def _operand(self, tensor: Tensor) -> Operand:
+        # Memory that was freed and used again is the same memory in a replay, too.
+        memory = self._number(tensor.untyped_storage().data_ptr())
+        shape = tuple(tensor.shape)
+        return Operand(memory, int(tensor.storage_offset()), shape, tensor.stride(), tensor.dtype)
+
+    def _number(self, address: int) -> int:
+        return self._memories.setdefault(address, len(self._memories))
 
 
 def record_products(work: Callable[[], object]) -> list[Product]:
-    """Runs ``work`` once, and returns the matrix products that PyTorch computed in it, in order."""
-    products: list[Product] = []
-    with _Recorder(products):
+    """Runs ``work`` once, and returns the matrix products that were computed in it, in order."""
+    recorder = Recorder()
+    with recorder.listen():
         work()
-    return products
+    return recorder.products
 
 
 def replay(products: Sequence[Product]) -> Callable[[], None]:
-    """A function that runs these products on random operands, in the same order.
+    """A function that runs these products in the same order, with the same layouts in memory.
 
-    Products of equal shape share their operands. In the work itself these may come from memory rather
-    than from a cache, so this is a lower bound.
+    Operands that shared memory share it again, at the same distances, so that a step does not find
+    more in the caches than the products of the work would find if nothing ran between them. In the work
+    itself, an operand may be in a cache because it has just been computed: a time below that of the
+    products is possible where they are limited by memory.
+
+    Values are random. Results are operands of later products, as in the work; without what happens
+    in between, they may grow until they overflow. This takes no time, unlike numbers close to zero.
     """
-    operands = {
-        product: (_random(product.left), _random(product.right), _result(product))
-        for product in Counter(products)
-    }
-    calls = [operands[product] for product in products]
+    ends: dict[tuple[int, torch.dtype], int] = {}
+    panels: dict[int, Panels] = {}
+    for product in products:
+        ours = product.step is not None
+        if ours and product.right.memory not in panels:
+            kernel = library()
+            assert kernel is not None, "it has computed this product"
+            panels[product.right.memory] = Panels(kernel, torch.randn(product.right.shape))
+        for operand in (product.left, product.out) if ours else product[:3]:
+            key = operand.memory, operand.dtype
+            ends[key] = max(ends.get(key, 0), operand.end)
+    memories = {key: torch.randn(end).to(key[1]) for key, end in ends.items()}
+
+    def place(operand: Operand) -> Tensor:
+        memory = memories[operand.memory, operand.dtype]
+        return memory.as_strided(operand.shape, operand.stride, operand.offset)
+
+    def make_call(product: Product) -> Callable[[], object]:
+        left, out = place(product.left), place(product.out)
+        if product.step is not None:
+            return partial(_multiply, panels[product.right.memory], left, product.step, out)
+        right = place(product.right)
+        if not product.adds:
+            return partial(torch.matmul, left, right, out=out)
+        add: Callable[..., Tensor] = torch.addmm if left.ndim == 2 else torch.baddbmm
+        return partial(add, out, left, right, out=out)
+
+    calls = [make_call(product) for product in products]
 
     def run() -> None:
-        for left, right, out in calls:
-            torch.matmul(left, right, out=out)
+        for call in calls:
+            call()
 
     return run
 
 
-def _random(operand: Operand) -> Tensor:
-    extent = 1 + sum((n - 1) * step for n, step in zip(operand.shape, operand.stride, strict=True))
-    values = torch.randn(extent).to(operand.dtype)
-    return values.as_strided(operand.shape, operand.stride)
-
-
-def _result(product: Product) -> Tensor:
-    *leading, _ = product.left.shape
-    return torch.empty(*leading, product.right.shape[-1], dtype=product.left.dtype)
+def _multiply(panels: Panels, x: Tensor, step: Step, out: Tensor) -> None:
+    panels.multiply(x, step, out)  # Looked up at the call, so that it can be recorded.

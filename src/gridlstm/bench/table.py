@@ -6,6 +6,7 @@ from gridlstm.command import Command
 __all__ = ["BENCHMARKS"]
 
 BENCHMARKS = {
+    "all": Command(options.AllBench, "gridlstm.bench.everything:run"),
     "engine": Command(options.EngineBench, "gridlstm.bench.engine:run"),
     "train": Command(options.TrainBench, "gridlstm.bench.training_steps:run"),
     "growth": Command(options.GrowthBench, "gridlstm.bench.growth:run"),

@@ -26,9 +26,9 @@ HELP = ("-h", "--help")
 VALUES = {"INT": "an integer", "FLOAT": "a number", "PATH": "a path", "STR": "a string"}
 """Tyro's names of types, in words."""
 ABOUTS = {
-    "train": "Train a network; --resume continues a run that was stopped or killed.",
-    "plot": "Draw a figure",
-    "bench": "Run a benchmark",
+    "gridlstm train": "Train a network; --resume continues a run that was stopped or killed.",
+    "gridlstm plot": "Draw a figure",
+    "gridlstm bench": "Run a benchmark",
 }
 """What a command does, where the docstring of its options does not say so."""
 
@@ -75,7 +75,9 @@ def _choose(what: str, words: Sequence[str], known: Mapping[str, Any], program: 
         return word
     if word in HELP:
         width = max(map(len, known))
-        lines = [f"  {name:{width}}  {_about(name, entry)}" for name, entry in known.items()]
+        lines = [
+            f"  {name:{width}}  {_about(f'{program} {name}', entry)}" for name, entry in known.items()
+        ]
         usage = f"usage: {program} {{{','.join(known)}}} [-h] [OPTIONS]"
         sys.stdout.write("\n".join([usage, "", *lines, ""]))
         raise SystemExit(0)

@@ -25,6 +25,7 @@ __all__ = [
     "is_graph",
     "is_recorded",
     "is_transformed",
+    "only_watched",
     "uncompiled",
 ]
 
@@ -80,6 +81,16 @@ def inside_operator(like: Tensor) -> Iterator[None]:
             torch._C._ForceDispatchKeyGuard(included, excluded),
         ):
             yield
+    finally:
+        _inside.reset(token)
+
+
+@contextmanager
+def only_watched() -> Iterator[None]:
+    """For a dispatch mode that only watches: the engine computes as it does without the mode."""
+    token = _inside.set(True)
+    try:
+        yield
     finally:
         _inside.reset(token)
 

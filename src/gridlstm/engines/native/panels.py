@@ -34,10 +34,13 @@ class Panels(Matrices):
     Args:
         kernel: the compiled kernel.
         matrices: one per weight set, ``[sets, K, N]``, float32, with any strides.
+
+    Attributes:
+        shape: ``(sets, K, N)``.
     """
 
     def __init__(self, kernel: Kernel, matrices: Tensor) -> None:
-        sets, self._rows, self._columns = matrices.shape
+        self.shape = sets, self._rows, self._columns = tuple(matrices.shape)
         width = kernel.panel_columns()
         size = sets * -(-self._columns // width) * self._rows * width
         self._workspace = Workspace()
