@@ -110,11 +110,8 @@ class GridLSTM(Shareable, GridParameters, Drawable):
         - Every parameter and side that a call uses has a gradient; it is zero if the loss does not
           depend on it.
         - Weights along an untied reversed dimension belong to positions, not to the order of travel.
-        - Without gradients, what is made of the weights for matrix products is kept for the next call,
-          until a parameter changes, an optimiser takes a step, or the mode is set. Changes through
-          ``.data``, which PyTorch does not count, are not seen.
-        - ``torch.utils.checkpoint`` (with ``use_reentrant=False``) and ``save_on_cpu`` get all that a
-          call keeps for its backward pass.
+        - Without gradients, weights are prepared for products once, until a parameter changes or the
+          mode is set. Changes through ``.data``, which PyTorch does not count, are not seen.
         - ``dropout``, ``engine`` and ``recompute`` can be changed later, the other arguments cannot.
 
     >>> grid = GridLSTM(["time", Dim("depth", size=3)], hidden_size=8)

@@ -11,7 +11,7 @@ from gridlstm.engines.backend import Backend, Boundary
 from gridlstm.engines.buffers import Buffers, Call, make_gradients
 from gridlstm.engines.dispatch import choose_backend
 from gridlstm.engines.moves import make_order
-from gridlstm.engines.packing import pack_kept, pack_once
+from gridlstm.engines.operands import pack_kept, pack_once
 from gridlstm.engines.products import GradWeights, Matrices
 from gridlstm.engines.recording import is_recorded
 from gridlstm.engines.workspace import Workspace
