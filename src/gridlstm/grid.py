@@ -101,17 +101,15 @@ class GridLSTM(Shareable, GridParameters, Drawable):
     Notes:
         - Equation 1 squashes the product of output gate and memory; nearly every other LSTM squashes
           the memory first. ``output`` chooses.
-        - With several priority dimensions, all of them read the new vectors of the ordinary dimensions,
-          and none reads those of another priority dimension.
+        - Priority dimensions read the new vectors of all ordinary dimensions, and not of each other.
         - Each phase of a block (ordinary, then priority dimensions) draws its own dropout. Every call
           draws anew, also if it continues the sequences of the last.
         - Priority dimensions read what the others pass on, after zoneout.
         - Layer normalisation and zoneout run without the compiled kernel (:meth:`explain`).
-        - Every parameter and side that a call uses has a gradient; it is zero if the loss does not
-          depend on it.
+        - Every parameter and side that a call uses has a gradient, perhaps of zeros.
         - Weights along an untied reversed dimension belong to positions, not to the order of travel.
-        - Without gradients, weights are prepared for products once, until a parameter changes or the
-          mode is set. Changes through ``.data``, which PyTorch does not count, are not seen.
+        - Without gradients, weights are prepared for products once, until a parameter changes. Changes
+          through ``.data``, which PyTorch does not count, are seen after ``train()`` or ``eval()``.
         - ``dropout``, ``engine`` and ``recompute`` can be changed later, the other arguments cannot.
 
     >>> grid = GridLSTM(["time", Dim("depth", size=3)], hidden_size=8)
