@@ -238,7 +238,11 @@ class Trainer:
         """Does one update, and returns the mean loss of all processes."""
         settings, rank = self.settings, self.processes.rank
         share = settings.batch // self.processes.count
-        torch.manual_seed((settings.seed << 32) + self.step * self.processes.count + rank)
+        seed = (settings.seed << 32) + self.step * self.processes.count + rank
+        if self.processes.device.type == "cpu":  # The other takes a third of a millisecond.
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
         for group in self.optimizer.param_groups:
             group["lr"] = settings.rate * rate_factor(settings, self.samples)
         self.optimizer.zero_grad(set_to_none=True)
