@@ -9,7 +9,7 @@ from rich.table import Table
 from gridlstm.bench.accuracy import kernel_errors
 from gridlstm.bench.cases import CASES
 from gridlstm.bench.contenders import CONTENDERS
-from gridlstm.bench.limits import has_bfloat16, limit_flops
+from gridlstm.bench.limits import limit_flops
 from gridlstm.bench.measure import check, describe, measure, measure_memory
 from gridlstm.bench.options import EngineBench
 from gridlstm.bench.plain_table import fill, make_plain_table
@@ -18,6 +18,7 @@ from gridlstm.bench.summary import UNDERCUT, floor_text, ratio_text, spread_text
 from gridlstm.engines.native.build import library
 from gridlstm.figures.save import save_figure
 from gridlstm.files import write_json
+from gridlstm.processor import has_bfloat16
 from gridlstm.provenance import environment
 
 __all__ = ["engine_tables", "measure_engine", "run"]

@@ -10,16 +10,10 @@ from gridlstm.engines.native.build import library
 from gridlstm.engines.native.panels import Panels
 from gridlstm.geometry import Step
 
-__all__ = ["LIMITS", "has_bfloat16", "limit_flops", "limit_of", "make_limits", "share_of_limit"]
+__all__ = ["LIMITS", "limit_flops", "limit_of", "make_limits", "share_of_limit"]
 
 LIMITS = {"limit": torch.float32, "limit, bfloat16": torch.bfloat16}
 """The dtypes of the products, by their names among what is timed."""
-
-
-def has_bfloat16() -> bool:
-    """Whether this processor multiplies bfloat16 matrices in hardware."""
-    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
 def make_limits(*, bfloat16: bool, quick: bool = False) -> dict[str, Callable[[], object]]:

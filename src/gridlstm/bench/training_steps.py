@@ -22,7 +22,7 @@ import torch
 from rich.console import Console
 
 from gridlstm.bench.engine_watch import watch_engine
-from gridlstm.bench.limits import has_bfloat16, limit_flops, make_limits, share_of_limit
+from gridlstm.bench.limits import limit_flops, make_limits, share_of_limit
 from gridlstm.bench.measure import LARGE
 from gridlstm.bench.options import TrainBench
 from gridlstm.bench.recorded import Product, Recorder, replay
@@ -32,6 +32,7 @@ from gridlstm.bench.training_table import PARTS, train_tables
 from gridlstm.engines.native.build import library
 from gridlstm.experiments.registry import EXPERIMENTS
 from gridlstm.files import write_json
+from gridlstm.processor import has_bfloat16
 from gridlstm.provenance import environment
 from gridlstm.training.trainer import Trainer
 

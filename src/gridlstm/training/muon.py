@@ -38,7 +38,7 @@ class Muon(torch.optim.Optimizer):
 
     PyTorch has had a Muon since 2.9. Unlike it, this one supports stacked matrices (gates, and weights
     that are untied along a dimension); stays in float32 unless told otherwise, because bfloat16 is slow
-    on most processors; and includes Adam.
+    on many processors; and includes Adam.
 
     Args:
         network: the network to train.

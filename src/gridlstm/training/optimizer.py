@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gridlstm.processor import has_bfloat16
 from gridlstm.training.muon import Muon
 from gridlstm.training.settings import Training
 
@@ -27,7 +28,7 @@ def make_optimizer(
             settings.rate,
             adam_parameters=adam_parameters,
             rows=rows,
-            product=torch.bfloat16 if settings.bfloat16 else None,
+            product=torch.bfloat16 if settings.bfloat16 or _multiplies_bfloat16(network) else None,
             momentum=settings.momentum,
         )
     # Fused: one call for all parameters, not a loop over them. PyTorch has no fused Adagrad for GPUs.
@@ -37,6 +38,11 @@ def make_optimizer(
         return torch.optim.Adagrad(parameters, settings.rate, fused=on_cpu)
     kind = torch.optim.SGD if settings.optimizer == "sgd" else torch.optim.Adam
     return kind(parameters, settings.rate, fused=True)
+
+
+def _multiplies_bfloat16(network: nn.Module) -> bool:
+    """Whether the processor has units for bfloat16, whose precision Muon was made for."""
+    return has_bfloat16() and all(p.device.type == "cpu" for p in network.parameters())
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
