@@ -39,7 +39,9 @@ def test_gates_are_orthogonalised_on_their_own() -> None:
     stacked = nn.ParameterList([torch.randn(2, 12, 6), torch.randn(5, 6), torch.randn(3, 6)])
     copies = [p.detach().clone() for p in stacked]
     apart = nn.ParameterList([*copies[0].reshape(-1, 6).split(3), *copies[1:]])
-    optimizers = [Muon(stacked, 0.02, rows=3), Muon(apart, 0.02)]
+    # Four gates: together they change the parameter in no direction more than it would as a whole.
+    gate_rate = 0.02 * (12 / 4 / 6) ** 0.5
+    optimizers = [Muon(stacked, 0.02, rows=3), Muon(apart[:8], gate_rate), Muon(apart[8:], 0.02)]
     for _ in range(3):
         for p in stacked:
             p.grad = torch.randn_like(p)

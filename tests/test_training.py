@@ -375,5 +375,5 @@ parts = {name.split(".")[1] for name in sys.modules if name.startswith("gridlstm
 print(*sorted(parts))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    support = {"errors", "fields", "files", "pipes", "provenance", "ranges"}
+    support = {"errors", "fields", "files", "pipes", "processor", "provenance", "ranges"}
     assert set(done.stdout.split()) == {"training", *support}

@@ -62,6 +62,13 @@ class Processes:
         )
         return cls(rank, count, local_device)
 
+    def set_seed(self, seed: int) -> None:
+        """Seeds the generators of random numbers that this process uses."""
+        if self.device.type == "cpu":  # torch.manual_seed takes a third of a millisecond.
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
+
     def leave(self) -> None:
         """Leaves the process group."""
         if self.count > 1:
