@@ -34,8 +34,8 @@ class Muon(torch.optim.Optimizer):
     that Adam's would have (0.2 per weight), so the learning rate means the same for both.
 
     The gates of an LSTM are separate matrices in the equations but one parameter in a network. With
-    ``rows``, each is orthogonalised on its own, which is also less work. A learning rate that suits whole
-    matrices suits gates, too.
+    ``rows``, each is orthogonalised on its own, which is also less work. A learning rate that suits
+    whole matrices suits gates, too.
 
     PyTorch has had a Muon since 2.9. Unlike it, this one supports stacked matrices (gates, and weights
     that are untied along a dimension); stays in float32 unless told otherwise, because bfloat16 is slow
@@ -103,7 +103,7 @@ class Muon(torch.optim.Optimizer):
             stacked = torch.cat([direction for _, direction in members])
             parts = orthogonalise(stacked, self.product).split([len(part) for _, part in members])
             for (weight, _), part in zip(members, parts, strict=True):
-                # Together, the gates of a matrix change it in no direction more than it would as a whole.
+                # In no direction do all gates together change more than a whole matrix would.
                 gates = weight.shape[-2] // rows
                 size = 0.2 * math.sqrt(max(weight.shape[-2:]) / gates)
                 weight.add_(part.reshape(weight.shape), alpha=-group["lr"] * size)
