@@ -160,7 +160,7 @@ class Plan:
 
         Weight sets are in order, so that each is used up before the next. Blocks are not.
         """
-        return _merge(self, steps)
+        return self.steps[steps[0]] if len(steps) == 1 else _merge(self, steps)
 
     def by_set(self, steps: range) -> list[Ints]:
         """For each weight set, the blocks of these steps that use it, counted from the first block."""

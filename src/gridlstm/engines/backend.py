@@ -78,15 +78,14 @@ class Backend(ABC):
         """
 
     @staticmethod
-    def pack(matrices: Tensor, call: Call, *, often: bool = False) -> Matrices:
+    def pack(matrices: Tensor, call: Call) -> Matrices:
         """Prepares the right operands of a phase's products.
 
         Args:
             matrices: one per weight set, ``[sets, K, N]``, in the dtype of products.
             call: the call whose products these are.
-            often: whether later calls use them too, so that preparing them takes no time in comparison.
         """
-        return TorchMatrices(matrices, often=often or call.plan.blocks * call.batch > 8192)
+        return TorchMatrices(matrices, copy=call.has_many_rows)
 
     @abstractmethod
     def enter(self, s: int) -> None:

@@ -64,6 +64,11 @@ class Call:
         """Whether products have so few rows that laying out their matrices takes much of the time."""
         return self.plan.widest // self.plan.sets * self.batch <= 64
 
+    @property
+    def has_many_rows(self) -> bool:
+        """Whether products have so many rows, all together, that it takes little of the time."""
+        return self.plan.blocks * self.batch > 8192
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:

@@ -9,15 +9,13 @@ from gridlstm.engines.products import Matrices
 
 __all__ = ["pack_kept", "pack_once"]
 
-_Key = tuple[type[Backend], int, int, bool]
+_Key = tuple[type[Backend], int, int, bool, bool]
 # By weight, then by what else it depends on. The weights of a grid are the same tensors in every call
 # without gradients until a parameter changes (parameters.py), and then these are forgotten with them.
 _kept: dict[Tensor, dict[_Key, Matrices]] = WeakTensorKeyDictionary()  # type: ignore[assignment]
 
 
-def pack_once(
-    backend: type[Backend], weight: Tensor, call: Call, p: int, *, often: bool = False
-) -> Matrices:
+def pack_once(backend: type[Backend], weight: Tensor, call: Call, p: int) -> Matrices:
     """``W^T`` for the products of a phase in one call.
 
     Args:
@@ -25,16 +23,15 @@ def pack_once(
         weight: the weights of the phase, ``[sets, gates, H]``.
         call: the call.
         p: the phase.
-        often: see :meth:`Backend.pack`.
     """
-    return backend.pack(weight[..., call.columns[p]].mT, call, often=often)
+    return backend.pack(weight[..., call.columns[p]].mT, call)
 
 
 def pack_kept(backend: type[Backend], weight: Tensor, call: Call, p: int) -> Matrices:
     """The same, kept as long as ``weight``."""
     columns = call.columns[p]
     kept = _kept.setdefault(weight, {})
-    key = (backend, columns.start, columns.stop, call.has_few_rows)
+    key = (backend, columns.start, columns.stop, call.has_few_rows, call.has_many_rows)
     if key not in kept:
-        kept[key] = pack_once(backend, weight, call, p, often=True)
+        kept[key] = pack_once(backend, weight, call, p)
     return kept[key]

@@ -138,13 +138,15 @@ def _recompute(
     call: Call, packed: Sequence[Matrices], buffers: Buffers, backend: Backend, steps: range
 ) -> None:
     """The gates of successive steps, from the vectors that were kept: so no step waits for another."""
-    at_once = call.plan.merge(steps)
     for p, matrices in enumerate(packed):
         if buffers.inputs[p] is not buffers.hidden:
             for s in steps:
                 backend.read(s, p)
-        x = buffers.inputs[p].of(steps)[..., call.columns[p]]
-        matrices.multiply(x, at_once, buffers.gates[p].of(steps))
+        # The gates must be those of the forward pass, to the last bit.
+        apart = [steps] if matrices.rows_are_independent else [range(s, s + 1) for s in steps]
+        for part in apart:
+            x = buffers.inputs[p].of(part)[..., call.columns[p]]
+            matrices.multiply(x, call.plan.merge(part), buffers.gates[p].of(part))
         for s in steps:
             backend.forward(s, p, discard=True)
 

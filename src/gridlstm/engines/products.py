@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -17,7 +18,14 @@ __all__ = ["GradWeights", "Matrices", "TorchMatrices"]
 
 
 class Matrices(ABC):
-    """The right operands of the products of a phase: a matrix A for each weight set."""
+    """The right operands of the products of a phase: a matrix A for each weight set.
+
+    Attributes:
+        rows_are_independent: whether a row of a product is the same to the last bit whatever rows are
+            multiplied with it.
+    """
+
+    rows_are_independent: ClassVar[bool] = False
 
     @abstractmethod
     def multiply(self, x: Tensor, step: Step, out: Tensor) -> None:
@@ -29,14 +37,13 @@ class TorchMatrices(Matrices):
 
     Args:
         matrices: one per weight set, ``[sets, K, N]``.
-        often: whether products with many rows, or many products, use them. Then they are copied: a
-            product is a few percent faster if no operand is transposed, and the copy takes as long as
-            that of about 300 rows.
+        copy: whether to copy them if they are transposed. A product is a few percent faster without,
+            and the copy takes as long as the product of about 300 rows.
     """
 
-    def __init__(self, matrices: Tensor, *, often: bool) -> None:
+    def __init__(self, matrices: Tensor, *, copy: bool) -> None:
         # A recorded graph must work for any number of rows.
-        copied = often and not is_recorded() and not matrices.is_contiguous()
+        copied = copy and not is_recorded() and not matrices.is_contiguous()
         self._matrices = _pitched(matrices) if copied else matrices
 
     def multiply(self, x: Tensor, step: Step, out: Tensor) -> None:

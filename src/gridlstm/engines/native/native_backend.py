@@ -83,11 +83,11 @@ class NativeBackend(Backend):
         return reasons
 
     @staticmethod
-    def pack(matrices: Tensor, call: Call, *, often: bool = False) -> Matrices:
+    def pack(matrices: Tensor, call: Call) -> Matrices:
         """For ``product.h`` where it is faster than PyTorch; see :meth:`Backend.pack`."""
         kernel, suits = library(), call.has_few_rows or not _is_intel()
         if kernel is None or matrices.dtype != torch.float32 or not suits:
-            return Backend.pack(matrices, call, often=often)
+            return Backend.pack(matrices, call)
         return Panels(kernel, matrices)
 
     def enter(self, s: int) -> None:

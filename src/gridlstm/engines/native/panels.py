@@ -39,6 +39,8 @@ class Panels(Matrices):
         shape: ``(sets, K, N)``.
     """
 
+    rows_are_independent = True
+
     def __init__(self, kernel: Kernel, matrices: Tensor) -> None:
         self.shape = sets, self._rows, self._columns = tuple(matrices.shape)
         width = kernel.panel_columns()
