@@ -37,7 +37,7 @@ def run(options: AllBench) -> None:
         "out": options.out,
     }
     timed = {**common, "threads": options.threads, "patience": options.patience}
-    engine = EngineBench(**timed, cases=QUICK_CASES if options.quick else ())
+    engine = EngineBench(**timed, cases=options.cases or (QUICK_CASES if options.quick else ()))
     experiments = QUICK_EXPERIMENTS if options.quick else ()
     train = TrainBench(**timed, experiments=experiments, data=options.data)
     search = SearchBench(**{**timed, "threads": options.threads[:1]})

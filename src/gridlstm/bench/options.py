@@ -157,6 +157,8 @@ class AllBench(ThreadedBench):
     """After this many seconds, start no further round of a case, and only main contenders of two."""
     threads: tuple[Threads, ...] = (1, 2)
     """Numbers of threads to run with."""
+    cases: tuple[str, ...] = ()
+    """The names of the engine's cases. Default: all."""
     data: Path | None = None
     """The directory of data sets. Default: $GRIDLSTM_DATA. Missing files are downloaded."""
     out: Path = Path("runs/bench.json")
