@@ -148,7 +148,7 @@ class SearchBench(ThreadedBench):
 class AllBench(ThreadedBench):
     """Measure engine, training steps, beam search and generation in one run, and compare with targets.
 
-    Writes one file. Takes about a quarter of an hour on two idle cores; nothing else should run.
+    Writes one file. Takes more than half an hour on two idle cores; nothing else should run.
     """
 
     rounds: int = 5
