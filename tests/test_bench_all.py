@@ -152,7 +152,11 @@ def made_up() -> dict[str, Any]:
     ]
     speeds = [
         {"layers": 4, "hidden": 128, "characters a second": {"C": 9000.0, "model": 900.0}},
-        {"layers": 6, "hidden": 256, "characters a second": {"C": 1400.0, "model": 500.0}},
+        {
+            "layers": 6,
+            "hidden": 256,
+            "characters a second": {"C": 1400.0, "C, int8": 2400.0, "model": 500.0},
+        },
     ]
     return {"engine": {"cases": cases}, "train": {"steps": steps}, "generation": {"sizes": speeds}}
 

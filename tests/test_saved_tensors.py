@@ -55,21 +55,11 @@ def test_checkpoint(forward: tuple[GridLSTM, Forward]) -> None:
         assert torch.equal(got, expected)
 
 
-def test_save_on_cpu_and_a_second_backward(forward: tuple[GridLSTM, Forward]) -> None:
+@pytest.mark.parametrize("hooks", ["save_on_cpu", "that change nothing"])
+def test_hooks_and_a_second_backward(forward: tuple[GridLSTM, Forward], hooks: str) -> None:
     grid, run = forward
     x = entering()
-    with save_on_cpu():
-        out = run(x)
-    first, second = (gradients(grid, out, x, retain_graph=keep) for keep in (True, False))
-    for got, again, expected in zip(first, second, gradients(grid, run(x), x), strict=True):
-        assert torch.equal(got, expected)
-        torch.testing.assert_close(again, expected)
-
-
-def test_hooks_that_change_nothing(forward: tuple[GridLSTM, Forward]) -> None:
-    grid, run = forward
-    x = entering()
-    with saved_tensors_hooks(lambda t: t, lambda t: t):
+    with save_on_cpu() if hooks == "save_on_cpu" else saved_tensors_hooks(lambda t: t, lambda t: t):
         out = run(x)
     first, second = (gradients(grid, out, x, retain_graph=keep) for keep in (True, False))
     for got, again, expected in zip(first, second, gradients(grid, run(x), x), strict=True):

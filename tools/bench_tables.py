@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gridlstm.bench.summary import UNDERCUT, floor_text, ratio_text, with_spread
+from gridlstm.bench.targets import judge
 from gridlstm.bench.training_table import PARTS, step_name
 from gridlstm.experiments.results import Table
 
@@ -128,7 +129,7 @@ def targets() -> str:
             words[target["met"]],
             target["where"] or "",
         ]
-        for target in found["targets"]
+        for target in judge(found)
     ]
     return Table(["target", "wanted", "reached", "met", "worst case"], rows).markdown()
 

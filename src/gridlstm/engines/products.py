@@ -44,7 +44,7 @@ class TorchMatrices(Matrices):
     def __init__(self, matrices: Tensor, *, copy: bool) -> None:
         # A recorded graph must work for any number of rows.
         copied = copy and not is_recorded() and not matrices.is_contiguous()
-        self._matrices = _pitched(matrices) if copied else matrices
+        self._matrices = _new(matrices).copy_(matrices) if copied else matrices
 
     def multiply(self, x: Tensor, step: Step, out: Tensor) -> None:
         """See :meth:`Matrices.multiply`."""
@@ -68,10 +68,10 @@ def _are_even(groups: Sequence[tuple[int, int, int]]) -> bool:
     return all((start, stop) == (i * size, (i + 1) * size) for i, (_, start, stop) in enumerate(groups))
 
 
-def _pitched(matrices: Tensor) -> Tensor:
-    """A copy with rows a :func:`pitch` apart."""
+def _new(matrices: Tensor) -> Tensor:
+    """Uninitialised matrices of the same shape, with rows a :func:`pitch` apart."""
     *shape, columns = matrices.shape
-    return matrices.new_empty(*shape, pitch(columns))[..., :columns].copy_(matrices)
+    return matrices.new_empty(*shape, pitch(columns))[..., :columns]
 
 
 class GradWeights:
@@ -97,7 +97,7 @@ class GradWeights:
             for part in {gates.part(s) for s in range(len(gates.plan.steps))}
         }
         self._sums = [
-            PhaseWeights(_zeros(w.weight), None if w.bias is None else torch.zeros_like(w.bias))
+            PhaseWeights(_new(w.weight).zero_(), None if w.bias is None else torch.zeros_like(w.bias))
             for w in weights
         ]
 
@@ -114,11 +114,6 @@ class GradWeights:
     def finish(self) -> list[PhaseWeights]:
         """The gradients, one per phase."""
         return self._sums
-
-
-def _zeros(weight: Tensor) -> Tensor:
-    *shape, columns = weight.shape
-    return weight.new_zeros(*shape, pitch(columns))[..., :columns]
 
 
 def _add(sums: PhaseWeights, grad: Tensor, x: Tensor, by_set: Sequence[Tensor]) -> None:

@@ -64,7 +64,7 @@ class Processes:
 
     def set_seed(self, seed: int) -> None:
         """Seeds the generators of random numbers that this process uses."""
-        if self.device.type == "cpu":  # torch.manual_seed takes a third of a millisecond.
+        if self.device.type == "cpu":  # torch.manual_seed also notes the stack, for other devices.
             torch.default_generator.manual_seed(seed)
         else:
             torch.manual_seed(seed)

@@ -1,6 +1,7 @@
 """Matrix products of a step by the compiled kernel: ``product.h``."""
 
 import ctypes
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -14,18 +15,17 @@ from gridlstm.geometry import Step
 __all__ = ["Panels"]
 
 _int, _pointer = ctypes.c_int64, ctypes.c_void_p
-_MULTIPLY: tuple[Any, ...] = (
-    _int,
-    _pointer,
-    *[_int] * 3,
-    _pointer,
-    _pointer,
-    _int,
-    _pointer,
-    _int,
-    _int,
-)
-_PACK: tuple[Any, ...] = (*[_int] * 3, _pointer, *[_int] * 3, _pointer, _int)
+_ints, _pointers = [_int], [_pointer]
+_PACK: list[Any] = _ints * 3 + _pointers + _ints * 3 + _pointers + _ints
+_MULTIPLY: list[Any] = _ints + _pointers + _ints * 3 + _pointers * 2 + _ints + _pointers + _ints * 2
+
+
+@lru_cache(maxsize=1)
+def _functions(kernel: Kernel) -> tuple[Any, Any, int]:
+    """``pack`` and ``multiply`` with the types of their arguments, and the width of a panel."""
+    kernel.pack.argtypes, kernel.pack.restype = _PACK, None
+    kernel.multiply.argtypes, kernel.multiply.restype = _MULTIPLY, None
+    return kernel.pack, kernel.multiply, kernel.panel_columns()
 
 
 class Panels(Matrices):
@@ -43,20 +43,17 @@ class Panels(Matrices):
 
     def __init__(self, kernel: Kernel, matrices: Tensor) -> None:
         self.shape = sets, self._rows, self._columns = tuple(matrices.shape)
-        width = kernel.panel_columns()
+        pack, self._multiply, width = _functions(kernel)
         size = sets * -(-self._columns // width) * self._rows * width
         self._workspace = Workspace()
         self._panels = self._workspace.take((size,), matrices)
-        kernel.pack.argtypes, kernel.pack.restype = _PACK, None
-        kernel.pack(
+        pack(
             *matrices.shape,
             matrices.data_ptr(),
             *matrices.stride(),
             self._panels.data_ptr(),
             torch.get_num_threads(),
         )
-        self._multiply = kernel.multiply
-        self._multiply.argtypes, self._multiply.restype = _MULTIPLY, None
 
     def multiply(self, x: Tensor, step: Step, out: Tensor) -> None:
         """See :meth:`Matrices.multiply`."""
