@@ -269,13 +269,13 @@ def test_opcheck(case: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator, "run_forward", lambda *args: calls.append(args) or run_forward(*args))
     out = module(module.x)
     *options, tensors = calls[0]
-    which, drawn = options[:4], options[6:]
+    which, drawn = [*options[:4], options[5]], options[6:]
     leaves = [t.detach().requires_grad_() for t in tensors]
     torch.library.opcheck(run_forward, (*options, leaves))
     results = [t.detach() for t in run_forward(*calls[0])]
     out, saved = results[: len(out)], results[len(out) :]
-    weights = [t.detach() for t in tensors[: sum(which[2])]]
+    given = [t.detach() for t in tensors]
     grads = [torch.randn_like(t) for t in out]
     for upstream in (grads, [None, *grads[1:]]):
-        arguments = (*which, *drawn, weights, saved, upstream)
+        arguments = (*which, *drawn, given, saved, upstream)
         torch.library.opcheck(run_backward, arguments)

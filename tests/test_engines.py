@@ -1,8 +1,10 @@
 """The wavefront engine equals the reference: every side, every block, every gradient.
 
-With its compiled kernel and without, keeping the gates and computing them anew.
+With its compiled kernel and without, keeping the gates and computing them anew, whole and in pieces.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, ClassVar
@@ -15,6 +17,7 @@ from torch import Tensor
 
 from gridlstm import Dim, GridLSTM, State
 from gridlstm.cells import Cell, Vectors
+from gridlstm.engines import pieces
 from gridlstm.engines.native import use_native
 
 FLOAT64 = {"rtol": 1e-9, "atol": 1e-11}
@@ -75,14 +78,24 @@ def run(case: Case, grid: GridLSTM, sides: dict[str, State], call: dict[str, Any
     return [*results, *torch.autograd.grad(loss, inputs)]
 
 
+@contextmanager
+def small_pieces() -> Iterator[None]:
+    """Within it, grids are cut even though they are small: where they are untied, or recomputed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "CACHE", 0)
+        patch.setattr(pieces, "_least_rows", lambda weights: 1)
+        yield
+
+
 def check(case: Case, *, training: bool = True, **tolerance: float) -> None:
     grid = case.grid().train(training)
     sides, call = case.sides(grid), case.call()
     grid.engine = "reference"
     expected = run(case, grid, sides, call)
     grid.engine = "wavefront"
-    for grid.recompute, compiled in product((False, True), (True, False)):
-        with use_native(compiled):
+    untied = not all(dim.tied for dim in grid.dims)
+    for grid.recompute, compiled, cut in product((False, True), (True, False), {False, untied}):
+        with use_native(compiled), small_pieces() if cut or grid.recompute else nullcontext():
             found = run(case, grid, sides, call)
         for want, got in zip(expected, found, strict=True):
             torch.testing.assert_close(got, want, **(tolerance or FLOAT64))
@@ -266,7 +279,7 @@ def test_bfloat16(case: Case, compiled: bool) -> None:
     sides, call = case.sides(grid), case.call()
     expected = run(case, grid, sides, call)
     for grid.recompute in (False, True):
-        with use_native(compiled), torch.autocast("cpu", torch.bfloat16):
+        with use_native(compiled), torch.autocast("cpu", torch.bfloat16), small_pieces():
             found = run(case, grid, sides, call)
         for want, got in zip(expected, found, strict=True):
             assert got.dtype == torch.float32

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import example, given, settings
 
-from gridlstm.geometry import Plan, face_number, make_plan, position_number, set_number, travel
+from gridlstm.geometry import Cut, Plan, face_number, make_plan, position_number, set_number, travel
 
 Position = tuple[int, ...]
 Grid = tuple[tuple[int, ...], tuple[bool, ...], tuple[bool, ...]]
@@ -162,21 +162,59 @@ def test_by_set_lists_the_blocks_of_each_weight_set(plan: Plan) -> None:
     sets = prod(n for n, untied in zip(plan.sizes, plan.untied, strict=True) if untied)
     expected = [[b for b in range(plan.blocks) if plan.weight_set[b] == k] for k in range(sets)]
     assert plan.sets == sets
-    assert [blocks.tolist() for blocks in plan.by_set(range(len(plan.steps)))] == expected
+    found = plan.by_set(range(len(plan.steps)))
+    assert [(number, blocks.tolist()) for number, blocks in found] == list(enumerate(expected))
     last = range(len(plan.steps) // 2, len(plan.steps))
     start = plan.steps[last[0]].start
     later = [[b - start for b in blocks if b >= start] for blocks in expected]
-    assert [blocks.tolist() for blocks in plan.by_set(last)] == later
+    used = [(number, blocks) for number, blocks in enumerate(later) if blocks]
+    assert [(number, blocks.tolist()) for number, blocks in plan.by_set(last)] == used
+
+
+def cuts(plan: Plan) -> list[Plan]:
+    """The same grid, cut along each dimension into pieces of several lengths."""
+    grid = plan.sizes, plan.reverse, plan.untied
+    lengths = [(i, length) for i, size in enumerate(plan.sizes) for length in {1, 2, size}]
+    return [make_plan(*grid, Cut(i, length)) for i, length in lengths]
 
 
 @on_every_grid
-def test_parts_are_successive_steps_of_bounded_size(plan: Plan) -> None:
-    for parts in (1, 2, 5):
-        cut = [plan.part(s, parts) for s in range(len(plan.steps))]
-        assert all(s in steps for s, steps in enumerate(cut))
-        assert [s for steps in dict.fromkeys(cut) for s in steps] == list(range(len(plan.steps)))
-        assert len(set(cut)) <= parts
-        assert all(plan.count(steps) <= plan.blocks / parts + plan.widest for steps in cut)
+def test_a_grid_that_is_not_cut_is_one_piece(plan: Plan) -> None:
+    every = range(len(plan.steps))
+    assert plan.pieces == (every,)
+    assert all(plan.piece(s) == every for s in every)
+
+
+@on_every_grid
+def test_pieces_hold_the_positions_of_a_cut_one_after_the_other(plan: Plan) -> None:
+    for cut in cuts(plan):
+        assert cut.cut is not None
+        i, length = cut.cut
+        assert [s for piece in cut.pieces for s in piece] == list(range(len(cut.steps)))
+        assert len(cut.pieces) == -(-cut.sizes[i] // length)
+        places = positions(cut)
+        for number, piece in enumerate(cut.pieces):
+            assert all(cut.piece(s) == piece for s in piece)
+            held = places[cut.steps[piece[0]].start : cut.steps[piece[-1]].stop]
+            assert {distance(cut, position)[i] // length for position in held} == {number}
+            assert len(held) == cut.count(piece)
+
+
+@on_every_grid
+def test_pieces_of_an_untied_grid_have_their_own_weights(plan: Plan) -> None:
+    for cut in cuts(plan):
+        assert cut.cut is not None
+        i, length = cut.cut
+        if cut.untied[i] and length == 1:
+            sets = [{number for number, _ in cut.by_set(piece)} for piece in cut.pieces]
+            assert sum(map(len, sets)) == cut.sets
+
+
+@on_every_grid
+def test_the_largest_group(plan: Plan) -> None:
+    for one in (plan, *cuts(plan)):
+        used = [one.weight_set[step.start : step.stop].tolist() for step in one.steps]
+        assert one.largest_group == max(max(Counter(sets).values()) for sets in used)
 
 
 @on_every_grid
@@ -195,10 +233,17 @@ Core = Callable[[list[int]], list[int]]
 
 
 def push(plan: Plan, sides: Sequence[Side], core: Core) -> list[Side]:
-    """Pushes integers through a grid, only by what the plan says: in, on to the successors, out."""
+    """Pushes integers through a grid, only by what the plan says: in, on to the successors, out.
+
+    Along the dimension of a cut, what leaves a piece is what enters the next one.
+    """
     n = len(plan.sizes)
     on_the_way: dict[tuple[int, int], int] = {}
-    outgoing = [[0] * plan.faces(i) for i in range(n)]
+    sides, outgoing = [list(side) for side in sides], [[0] * plan.faces(i) for i in range(n)]
+    if plan.cut is not None:
+        i = plan.cut.dimension
+        sides[i] += [0] * len(plan.pieces) * plan.faces(i)
+        outgoing[i] = sides[i]
     for s, step in enumerate(plan.steps):
         for block in range(step.start, step.stop):
             arriving = [
@@ -207,11 +252,11 @@ def push(plan: Plan, sides: Sequence[Side], core: Core) -> list[Side]:
             ]
             for i, value in enumerate(core(arriving)):
                 if plan.successor[i][block] < 0:
-                    outgoing[i][plan.face[i][block]] += value
+                    outgoing[i][plan.exit[i][block]] += value
                 else:
                     on_the_way[i, plan.steps[s + 1].start + plan.successor[i][block]] = value
     assert not on_the_way
-    return outgoing
+    return [side[-plan.faces(i) :] for i, side in enumerate(outgoing)]
 
 
 @on_every_grid
@@ -252,9 +297,10 @@ def test_a_mixing_core_equals_a_recursion(plan: Plan) -> None:
             )
         return known[position]
 
-    outgoing = push(plan, sides, core)
-    for position in product(*map(range, plan.sizes)):
-        for i in range(n):
-            if neighbour(plan, position, i, 1) is None:
-                face = face_number(position, plan.sizes, i)
-                assert outgoing[i][face] == leaving(position)[i]
+    for one in (plan, *cuts(plan)):
+        outgoing = push(one, sides, core)
+        for position in product(*map(range, plan.sizes)):
+            for i in range(n):
+                if neighbour(plan, position, i, 1) is None:
+                    face = face_number(position, plan.sizes, i)
+                    assert outgoing[i][face] == leaving(position)[i]

@@ -12,6 +12,7 @@ from gridlstm import Dim, GridLSTM, State
 from gridlstm.bench.accuracy import call_kernel, kernel_errors
 from gridlstm.engines.native import NativeBackend, kernel_name
 from gridlstm.engines.native.build import library, load_kernel
+from gridlstm.engines.recording import only_watched
 
 compiled = library()
 needs_compiler = pytest.mark.skipif(compiled is None, reason="no C compiler on this machine")
@@ -46,14 +47,34 @@ def test_extremes_and_nan() -> None:
 @needs_compiler
 def test_it_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     used = []
-    forward = NativeBackend.forward
-    monkeypatch.setattr(
-        NativeBackend,
-        "forward",
-        lambda self, s, p, **kw: (used.append(s), forward(self, s, p, **kw)),
-    )
-    run()
+    enter = NativeBackend.enter
+    monkeypatch.setattr(NativeBackend, "enter", lambda self, s: (used.append(s), enter(self, s)))
+    with only_watched():
+        expected = run()
     assert used == [0, 1, 2, 3]
+    assert torch.equal(run(), expected)
+    assert len(used) == 4  # All steps in one call of the kernel.
+
+
+@needs_compiler
+@pytest.mark.parametrize("priority", [False, True])
+@pytest.mark.parametrize("options", [{}, {"recompute": True}, {"dropout": 0.3}])
+def test_steps_at_once_equal_steps_one_by_one(priority: bool, options: dict[str, object]) -> None:
+    depth = Dim("depth", size=5, priority=priority)
+    grid = GridLSTM(["time", depth, Dim("one", "tanh")], 20, **options)
+    x = torch.randn(3, 17, 1, 20, requires_grad=True)
+
+    def step() -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        out = grid({"depth": State(x, x)})
+        results = [t for state in out.values() for t in state if t is not None]
+        loss = sum((t * torch.arange(t.numel()).view_as(t).cos()).sum() for t in results)
+        return [*results, *torch.autograd.grad(loss, [x, *grid.parameters()])]
+
+    with only_watched():
+        expected = step()
+    for found, want in zip(step(), expected, strict=True):
+        assert torch.equal(found, want)
 
 
 def run() -> torch.Tensor:

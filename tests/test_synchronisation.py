@@ -60,9 +60,9 @@ def watch(time: int, *, trace: bool = True, recompute: bool = False) -> Watch:
 
 @pytest.mark.parametrize("recompute", [False, True])
 def test_no_step_waits_for_the_device(recompute: bool) -> None:
-    few, many = (watch(time, recompute=recompute) for time in (20, 40))
+    few, many = (watch(time, recompute=recompute) for time in (24, 48))
     assert few.waiting == many.waiting == Counter()
-    assert few.copies == many.copies  # Before the loop only: not one more with twenty steps more.
+    assert few.copies == many.copies  # Before the loop only: not one more with more steps.
 
 
 def test_what_would_wait_is_noticed() -> None:

@@ -7,9 +7,11 @@ coordinate sum) form a *step*: they need only the step before, so all of them ca
 A vector that travels along dimension i crosses the same *face* of every block on its way. Dimension i
 has one face per position of the other dimensions, numbered in lexicographic order. A side of the grid
 is the list of its dimension's faces.
+
+A grid may be *cut* along one dimension into pieces that run one after the other. A vector that travels
+along this dimension then leaves each piece through a face, and enters the next one through the same.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -21,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Cut",
     "GridShape",
     "Plan",
     "Step",
@@ -68,6 +71,18 @@ def _number(position: Sequence[int], sizes: Sequence[int], counted: Sequence[boo
     return number
 
 
+class Cut(NamedTuple):
+    """How a grid is cut into pieces.
+
+    Attributes:
+        dimension: the number of the dimension along which it is cut.
+        length: the positions of a piece along it; the last piece may have fewer.
+    """
+
+    dimension: int
+    length: int
+
+
 class GridShape(NamedTuple):
     """What determines a plan. Sizes may be symbolic while a graph is recorded."""
 
@@ -75,9 +90,9 @@ class GridShape(NamedTuple):
     reverse: tuple[bool, ...]
     untied: tuple[bool, ...]
 
-    def plan(self) -> "Plan":
+    def plan(self, cut: Cut | None = None) -> "Plan":
         """The plan for these sizes, as numbers."""
-        return make_plan(tuple(int(size) for size in self.sizes), self.reverse, self.untied)
+        return make_plan(tuple(int(size) for size in self.sizes), self.reverse, self.untied, cut)
 
 
 @dataclass(frozen=True)
@@ -109,22 +124,30 @@ class Plan:
         sizes: blocks along each dimension.
         reverse: whether each dimension is travelled from its last position to its first.
         untied: whether each dimension has one weight set per position.
+        cut: how the grid is cut, or ``None``.
         steps: the steps, in order.
+        pieces: the steps of each piece, one after the other; a single one if the grid is not cut.
         position: for each block, the lexicographic number of its position.
         weight_set: for each block, its weight set.
-        face: for each dimension and block, the face of that dimension to which it belongs.
-        enters: for each dimension and block, whether that dimension's vectors come from the side.
+        face: for each dimension and block, the face of that dimension to which it belongs. Along the
+            dimension of a cut, faces are numbered on from piece to piece.
+        exit: the same for vectors that leave: along the dimension of a cut, the face of the next piece.
+        enters: for each dimension and block, whether that dimension's vectors come from the side, or
+            from another piece.
         successor: for each dimension and block, the place in the next step of the block that
-            receives its vectors, or -1 if they leave through the side.
+            receives its vectors, or -1 if they leave through the side, or to another piece.
     """
 
     sizes: tuple[int, ...]
     reverse: tuple[bool, ...]
     untied: tuple[bool, ...]
+    cut: Cut | None
     steps: tuple[Step, ...]
+    pieces: tuple[range, ...]
     position: Ints
     weight_set: Ints
     face: tuple[Ints, ...]
+    exit: tuple[Ints, ...]
     enters: tuple[NDArray[np.bool_], ...]
     successor: tuple[Ints, ...]
 
@@ -151,31 +174,41 @@ class Plan:
         """The number of blocks in successive steps."""
         return self.steps[steps[-1]].stop - self.steps[steps[0]].start
 
-    def part(self, s: int, parts: int) -> range:
-        """The steps of the same part as step ``s``, of ``parts`` parts of about equal size."""
-        return _parts(self, parts)[s]
+    def piece(self, s: int) -> range:
+        """The steps of the same piece as step ``s``."""
+        return self._piece_of[s]
 
-    def merge(self, steps: range) -> Step:
-        """Successive steps as one, for work in which none waits for another.
+    @cached_property
+    def _piece_of(self) -> list[range]:
+        return [piece for piece in self.pieces for _ in piece]
 
-        Weight sets are in order, so that each is used up before the next. Blocks are not.
-        """
-        return self.steps[steps[0]] if len(steps) == 1 else _merge(self, steps)
+    @cached_property
+    def largest_group(self) -> int:
+        """The most blocks of a step that share their weights."""
+        return max(last - first for step in self.steps for _, first, last in step.groups)
 
-    def by_set(self, steps: range) -> list[Ints]:
-        """For each weight set, the blocks of these steps that use it, counted from the first block."""
+    def by_set(self, steps: range) -> list[tuple[int, Ints]]:
+        """The weight sets in use in these steps, and their blocks, counted from the first block."""
         used = self.weight_set[self.steps[steps[0]].start : self.steps[steps[-1]].stop]
         order = np.argsort(used, kind="stable")
-        return np.split(order, np.searchsorted(used[order], np.arange(1, self.sets)))
+        sets, starts = np.unique(used[order], return_index=True)
+        return list(zip(sets.tolist(), np.split(order, starts[1:]), strict=True))
 
 
 @lru_cache(maxsize=256)
-def make_plan(sizes: tuple[int, ...], reverse: tuple[bool, ...], untied: tuple[bool, ...]) -> Plan:
+def make_plan(
+    sizes: tuple[int, ...],
+    reverse: tuple[bool, ...],
+    untied: tuple[bool, ...],
+    cut: Cut | None = None,
+) -> Plan:
     """Plans a grid of the given sizes.
 
     >>> plan = make_plan((3, 2), (False, False), (False, False))
     >>> [step.stop - step.start for step in plan.steps]
     [1, 2, 2, 1]
+    >>> make_plan((3, 2), (False, False), (False, False), Cut(0, 2)).pieces
+    (range(0, 3), range(3, 5))
     """
     dimensions = len(sizes)
     # travelled[i]: how far along dimension i each block is, blocks in lexicographic order.
@@ -183,55 +216,59 @@ def make_plan(sizes: tuple[int, ...], reverse: tuple[bool, ...], untied: tuple[b
     index = np.stack(
         [n - 1 - t if back else t for t, n, back in zip(travelled, sizes, reverse, strict=True)]
     )
-    step = travelled.sum(0)
+    piece, inside = _cut(travelled, cut)
+    distance = inside.sum(0)
     weight_set = _numbers(index, sizes, untied)
-    order = np.lexsort((*travelled[1:], weight_set, step))
-    travelled, index, step = travelled[:, order], index[:, order], step[order]
-    weight_set = weight_set[order]
+    order = np.lexsort((*travelled[1:], weight_set, distance, piece))
+    travelled, index, inside = travelled[:, order], index[:, order], inside[:, order]
+    weight_set, piece, distance = weight_set[order], piece[order], distance[order]
     position = _numbers(index, sizes, [True] * dimensions)
-    starts = np.searchsorted(step, np.arange(sum(sizes) - dimensions + 2))
+    starts = np.flatnonzero(np.diff(distance, prepend=-1) | np.diff(piece, prepend=0))
+    step = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
+    firsts = np.searchsorted(piece[starts], np.arange(piece[-1] + 2))
 
     number = np.empty(len(order), np.int64)
     number[_numbers(travelled, sizes, [True] * dimensions)] = np.arange(len(order))
     successors = []
     for i, size in enumerate(sizes):
         leaves = travelled[i] == size - 1
+        if cut is not None and i == cut.dimension:
+            leaves |= inside[i] == cut.length - 1
         ahead = _numbers(travelled, sizes, [True] * dimensions) + prod(sizes[i + 1 :])
-        following = number[np.where(leaves, 0, ahead)] - starts[step + 1]
+        following = number[np.where(leaves, 0, ahead)] - starts[(step + 1) % len(starts)]
         successors.append(np.where(leaves, -1, following))
 
+    faces = [_numbers(index, sizes, [j != i for j in range(dimensions)]) for i in range(dimensions)]
+    exits = list(faces)
+    if cut is not None:
+        i, count = cut.dimension, prod(sizes) // sizes[cut.dimension]
+        faces[i], exits[i] = faces[i] + piece * count, faces[i] + (piece + 1) * count
     return Plan(
         sizes=sizes,
         reverse=reverse,
         untied=untied,
+        cut=cut,
         steps=tuple(
             Step(int(start), int(stop), _groups(weight_set[start:stop]))
-            for start, stop in pairwise(starts)
+            for start, stop in pairwise([*starts, len(order)])
         ),
+        pieces=tuple(range(int(first), int(last)) for first, last in pairwise(firsts)),
         position=position,
         weight_set=weight_set,
-        face=tuple(
-            _numbers(index, sizes, [j != i for j in range(dimensions)]) for i in range(dimensions)
-        ),
-        enters=tuple(travelled[i] == 0 for i in range(dimensions)),
+        face=tuple(faces),
+        exit=tuple(exits),
+        enters=tuple(inside[i] == 0 for i in range(dimensions)),
         successor=tuple(successors),
     )
 
 
-@lru_cache(maxsize=256)
-def _parts(plan: Plan, parts: int) -> list[range]:
-    """For each step, the steps of its part."""
-    part_of = [step.start * parts // plan.blocks for step in plan.steps]
-    return [range(bisect_left(part_of, part), bisect_right(part_of, part)) for part in part_of]
-
-
-@lru_cache(maxsize=256)
-def _merge(plan: Plan, steps: range) -> Step:
-    start, count = plan.steps[steps[0]].start, plan.count(steps)
-    if plan.sets == 1:
-        return Step(start, start + count, ((0, 0, count),))
-    blocks = ((number, int(n)) for number, blocks in enumerate(plan.by_set(steps)) for n in blocks)
-    return Step(start, start + count, tuple((number, n, n + 1) for number, n in blocks))
+def _cut(travelled: Ints, cut: Cut | None) -> tuple[Ints, Ints]:
+    """For each block, the number of its piece, and how far along each dimension of it the block is."""
+    if cut is None:
+        return np.zeros_like(travelled[0]), travelled
+    inside = travelled.copy()
+    piece, inside[cut.dimension] = np.divmod(travelled[cut.dimension], cut.length)
+    return piece, inside
 
 
 def _numbers(index: Ints, sizes: Sequence[int], counted: Sequence[bool]) -> Ints:

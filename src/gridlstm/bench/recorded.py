@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gridlstm.engines.native.build import library
 from gridlstm.engines.native.panels import Panels
-from gridlstm.engines.recording import only_watched
+from gridlstm.engines.recording import is_watched, only_watched
 from gridlstm.geometry import Step
 
 __all__ = ["Product", "Recorder", "record_products", "replay"]
@@ -173,7 +173,7 @@ def replay(products: Sequence[Product]) -> Callable[[], None]:
     def make_call(product: Product) -> Callable[[], object]:
         left, out = place(product.left), place(product.out)
         if product.step is not None:
-            return partial(_multiply, panels[product.right.memory], left, product.step, out)
+            return _prepare(panels[product.right.memory], left, product.step, out)
         right = place(product.right)
         if not product.adds:
             return partial(torch.matmul, left, right, out=out)
@@ -189,5 +189,13 @@ def replay(products: Sequence[Product]) -> Callable[[], None]:
     return run
 
 
-def _multiply(panels: Panels, x: Tensor, step: Step, out: Tensor) -> None:
-    panels.multiply(x, step, out)  # Looked up at the call, so that it can be recorded.
+def _prepare(panels: Panels, x: Tensor, step: Step, out: Tensor) -> Callable[[], None]:
+    prepared = panels.prepare(x, step, out)  # As little Python as possible: the engine has none there.
+
+    def multiply() -> None:
+        if is_watched():
+            panels.multiply(x, step, out)
+        else:
+            prepared()
+
+    return multiply

@@ -26,7 +26,8 @@ class Boundary:
 
     Attributes:
         incoming: the incoming sides, ``[faces, batch, d]``.
-        outgoing: the outgoing sides, ``[faces, batch, d]``. A missing gradient means zero.
+        outgoing: the outgoing sides, ``[faces, batch, d]``. Missing vectors are not needed; a missing
+            gradient means zero.
         blocks: the outgoing vectors of every block, in the order of the plan, ``[blocks, batch, d]``;
             empty if blocks are not traced.
     """
@@ -39,12 +40,12 @@ class Boundary:
 class Backend(ABC):
     """Computes the steps of a call, in its buffers.
 
-    The engine runs a step ``s`` as::
+    :meth:`run` runs a step ``s`` as::
 
         enter(s)                                copy the incoming sides into the rows of the step
         read(s, p), product, forward(s, p)      for each phase p
 
-    and its backward as::
+    and :meth:`run_back` its backward as::
 
         backward(s, p), product                 for each phase p, the last one first
         finish(s)                               the gradients of the step's incoming vectors
@@ -61,10 +62,13 @@ class Backend(ABC):
 
     name: ClassVar[str]
 
-    @abstractmethod
     def __init__(
         self, call: Call, buffers: Buffers, gradients: Gradients | None, boundary: Boundary
-    ) -> None: ...
+    ) -> None:
+        self.call = call
+        self.buffers = buffers
+        self.gradients = gradients
+        self.boundary = boundary
 
     @staticmethod
     @abstractmethod
@@ -87,6 +91,37 @@ class Backend(ABC):
         """
         return TorchMatrices(matrices, copy=call.has_many_rows)
 
+    def run(self, steps: range, products: Sequence[Matrices]) -> None:
+        """Runs successive steps.
+
+        Args:
+            steps: their numbers.
+            products: for each phase, ``W^T``.
+        """
+        for s in steps:
+            self.enter(s)
+            for p, matrices in enumerate(products):
+                if self.buffers.inputs[p] is not self.buffers.hidden:
+                    self.read(s, p)
+                x = self.buffers.inputs[p].at(s)[..., self.call.columns[p]]
+                matrices.multiply(x, self.call.plan.steps[s], self.buffers.gates[p].at(s))
+                self.forward(s, p)
+
+    def run_back(self, steps: range, products: Sequence[Matrices]) -> None:
+        """Runs the backward of successive steps, the last one first.
+
+        Args:
+            steps: their numbers.
+            products: for each phase, ``W``.
+        """
+        assert self.gradients is not None, "a backward pass has gradients"
+        for s in reversed(steps):
+            for p in reversed(range(len(products))):
+                self.backward(s, p)
+                grad = self.gradients.inputs[p].at(s)[..., self.call.columns[p]]
+                products[p].multiply(self.buffers.gates[p].at(s), self.call.plan.steps[s], grad)
+            self.finish(s)
+
     @abstractmethod
     def enter(self, s: int) -> None:
         """Copies the incoming sides into the rows of a step."""
@@ -96,12 +131,8 @@ class Backend(ABC):
         """Prepares the input of a phase's product. Results of an earlier phase are there (Eq. 7)."""
 
     @abstractmethod
-    def forward(self, s: int, p: int, *, discard: bool = False) -> None:
-        """Runs a phase after its product.
-
-        New vectors are written where the next step reads them. With ``discard`` only the gates are
-        computed, as recomputation needs.
-        """
+    def forward(self, s: int, p: int) -> None:
+        """Runs a phase after its product. New vectors are written where the next step reads them."""
 
     @abstractmethod
     def backward(self, s: int, p: int) -> None:

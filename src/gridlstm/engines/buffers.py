@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from gridlstm.block import Block, Dropout, Kept
+from gridlstm.engines.pieces import boundary_faces
 from gridlstm.engines.workspace import Workspace, pitch
-from gridlstm.geometry import Plan
+from gridlstm.geometry import GridShape, Plan
+from gridlstm.state import State
 
 __all__ = [
     "Buffers",
@@ -23,11 +26,8 @@ __all__ = [
     "restore_buffers",
 ]
 
-Span = Literal["all_steps", "part", "two_steps", "one_step"]
+Span = Literal["all_steps", "piece", "two_steps", "one_step"]
 """The steps whose rows a buffer holds at the same time."""
-
-PARTS = 16
-"""The number of parts into which the steps are divided for the span ``"part"``."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Call:
     @property
     def has_few_rows(self) -> bool:
         """Whether products have so few rows that laying out their matrices takes much of the time."""
-        return self.plan.widest // self.plan.sets * self.batch <= 64
+        return self.plan.largest_group * self.batch <= 64
 
     @property
     def has_many_rows(self) -> bool:
@@ -74,8 +74,8 @@ class Call:
 class Rows:
     """Rows ``[blocks, batch, columns]``, addressed by the step they belong to.
 
-    ``span="all_steps"`` has rows for every block, ``"part"`` for the steps of one part of the grid at a
-    time, ``"two_steps"`` for a step and its neighbour, ``"one_step"`` for one step at a time.
+    ``span="all_steps"`` has rows for every block, ``"piece"`` for the steps of one piece of the grid at
+    a time, ``"two_steps"`` for a step and its neighbour, ``"one_step"`` for one step at a time.
     """
 
     data: Tensor
@@ -86,22 +86,17 @@ class Rows:
         """The number of the first row of step ``s``."""
         if self.span == "two_steps":
             return s % 2 * self.plan.widest
-        return self.plan.steps[s].start - self.plan.steps[self.part(s).start].start
-
-    def part(self, s: int) -> range:
-        """The steps whose rows are held at the same time as those of step ``s``."""
-        if self.span == "all_steps":
-            return range(len(self.plan.steps))
-        if self.span == "part":
-            return self.plan.part(s, PARTS)
-        return range(s, s + 1)
+        if self.span == "one_step":
+            return 0
+        first = 0 if self.span == "all_steps" else self.plan.steps[self.plan.piece(s).start].start
+        return self.plan.steps[s].start - first
 
     def at(self, s: int) -> Tensor:
         """The rows of step ``s``, ``[blocks of the step, batch, columns]``."""
         return self.of(range(s, s + 1))
 
     def of(self, steps: range) -> Tensor:
-        """The rows of successive steps of the same part."""
+        """The rows of successive steps."""
         first = self.first(steps[0])
         return self.data[first : first + self.plan.count(steps)]
 
@@ -118,12 +113,15 @@ class Buffers:
         gates: for each phase, its activated gates (for a non-LSTM transform and with layer
             normalisation, the preactivations), ``G`` columns. The backward pass overwrites them with
             gradients of preactivations.
+        boundary: if the grid is cut, the vectors that enter each piece along the dimension of the cut
+            and those that leave the last one, ``[faces of all pieces, batch, d]``; or ``None``.
     """
 
     hidden: Rows
     memory: Rows
     inputs: Sequence[Rows]
     gates: Sequence[Rows]
+    boundary: State | None
 
 
 @dataclass(frozen=True)
@@ -135,18 +133,26 @@ class Gradients:
         memory: the gradients of the incoming memory vectors.
         inputs: for each phase, the gradients of what it read. The first may be ``hidden`` itself.
         vectors: for each phase, the gradient of its learned vectors so far, ``[sets, V]``, or ``None``.
+        boundary: if the grid is cut, the gradients of the vectors between pieces; or ``None``.
     """
 
     hidden: Rows
     memory: Rows
     inputs: Sequence[Rows]
     vectors: Sequence[Tensor | None]
+    boundary: State | None
 
 
 def make_buffers(
-    call: Call, like: Tensor, workspace: Workspace, *, states: Span, gates: Span
+    call: Call,
+    like: Tensor,
+    workspace: Workspace,
+    *,
+    states: Span,
+    gates: Span,
+    boundary: State | None = None,
 ) -> Buffers:
-    """Takes the buffers of a call from a workspace, uninitialised."""
+    """Takes the buffers of a call from a workspace, uninitialised, except for a ``boundary``."""
 
     def rows(span: Span, columns: int, dtype: torch.dtype) -> Rows:
         return _rows(call, like, workspace, span, columns, dtype)
@@ -162,28 +168,36 @@ def make_buffers(
             for p in range(len(call.block.phases))
         ],
         gates=[rows(gates, size, call.product) for size in call.block.gate_sizes],
+        boundary=boundary or _make_boundary(call, like, workspace),
     )
 
 
 def kept_tensors(buffers: Buffers) -> list[Tensor]:
-    """What a backward pass needs: the vectors between blocks and, if kept for all steps, the gates."""
-    rows = [buffers.hidden, buffers.memory]
-    if buffers.gates[0].span == "all_steps":
-        rows += [x for x in buffers.inputs if x is not buffers.hidden]
-        rows += buffers.gates
-    return [r.data for r in rows]
+    """What a backward pass needs: the buffers, or only the vectors between the pieces of a grid."""
+    if buffers.gates[0].span != "all_steps":
+        assert buffers.boundary is not None, "a grid whose gates are recomputed is cut"
+        return [t for t in buffers.boundary if t is not None]
+    inputs = [x for x in buffers.inputs if x is not buffers.hidden]
+    return [rows.data for rows in (buffers.hidden, buffers.memory, *inputs, *buffers.gates)]
 
 
-def restore_buffers(call: Call, kept: Sequence[Tensor], workspace: Workspace, *, copy: bool) -> Buffers:
+def restore_buffers(
+    call: Call, kept: Sequence[Tensor], workspace: Workspace, *, recompute: bool, copy: bool
+) -> Buffers:
     """Buffers for a backward pass with the :func:`kept_tensors` of the forward pass.
 
     Args:
         call: the call.
         kept: these tensors.
         workspace: where other buffers come from.
+        recompute: whether only the vectors between pieces were kept.
         copy: whether to copy what the backward pass overwrites.
     """
     like = kept[0]
+    if recompute:
+        # What is recomputed is written there again.
+        boundary = State(*(t.clone() if copy or not t.is_contiguous() else t for t in kept))
+        return make_buffers(call, like, workspace, states="piece", gates="piece", boundary=boundary)
 
     def rows(data: Tensor, *, overwritten: bool) -> Rows:
         # A compiler or a hook may have chosen another layout than that of the workspace.
@@ -194,14 +208,11 @@ def restore_buffers(call: Call, kept: Sequence[Tensor], workspace: Workspace, *,
 
     masked = call.mask is not None  # Then the backward clears what masked blocks read.
     hidden, memory = rows(like, overwritten=masked), rows(kept[1], overwritten=False)
-    if len(kept) == 2:
-        scratch = make_buffers(call, like, workspace, states="one_step", gates="part")
-        inputs = [hidden if x is scratch.hidden else x for x in scratch.inputs]
-        return Buffers(hidden, memory, inputs, scratch.gates)
     count = len(call.block.phases)
     inputs = [rows(x, overwritten=masked) for x in kept[2:-count]]
     inputs = [*[hidden] * (count - len(inputs)), *inputs]
-    return Buffers(hidden, memory, inputs, [rows(g, overwritten=True) for g in kept[-count:]])
+    gates = [rows(g, overwritten=True) for g in kept[-count:]]
+    return Buffers(hidden, memory, inputs, gates, _make_boundary(call, like, workspace))
 
 
 def make_gradients(call: Call, like: Tensor, workspace: Workspace) -> Gradients:
@@ -219,6 +230,7 @@ def make_gradients(call: Call, like: Tensor, workspace: Workspace) -> Gradients:
         memory=rows("two_steps", call.block.memory_size, like.dtype),
         inputs=[hidden if plain else rows("one_step", H, call.product) for _ in range(phases)],
         vectors=[None if v is None else torch.zeros_like(v) for v in call.vectors],
+        boundary=_make_boundary(call, like, workspace),
     )
 
 
@@ -229,8 +241,23 @@ def _rows(
     count = plan.widest
     if span == "all_steps":
         count = plan.blocks
-    elif span == "part":
-        count = max(plan.count(plan.part(s, PARTS)) for s in range(len(plan.steps)))
+    elif span == "piece":
+        count = max(map(plan.count, plan.pieces))
     elif span == "two_steps":
         count = 2 * plan.widest
     return Rows(workspace.take((count, call.batch, columns), like, dtype), span, plan)
+
+
+def _make_boundary(call: Call, like: Tensor, workspace: Workspace) -> State | None:
+    """Takes what vectors between pieces need."""
+    plan, cut = call.plan, call.plan.cut
+    if cut is None:
+        return None
+    transform = call.block.transforms[cut.dimension]
+    faces = boundary_faces(GridShape(plan.sizes, plan.reverse, plan.untied), cut.dimension)
+    shape = (faces, call.batch, call.block.width(cut.dimension))
+
+    def take() -> Tensor:
+        return workspace.take((prod(shape),), like).view(shape)  # Sides are contiguous.
+
+    return State(take(), None if transform.memory is None else take())

@@ -26,6 +26,7 @@ from gridlstm.engines.passes import (
     present,
     spread,
 )
+from gridlstm.engines.pieces import boundary_faces, choose_cut, cut_dimension
 from gridlstm.engines.recording import inside_operator
 from gridlstm.engines.wavefront import SECOND_DERIVATIVES
 from gridlstm.engines.workspace import Workspace, pitch
@@ -46,7 +47,7 @@ OPTIONS = 11
 
 _SPANS: dict[str, tuple[Span, Span]] = {
     "nothing": ("two_steps", "one_step"),
-    "states": ("all_steps", "part"),
+    "boundary": ("two_steps", "one_step"),
     "gates": ("all_steps", "all_steps"),
 }
 """The spans of states and gates, by what is kept for the backward."""
@@ -76,7 +77,8 @@ def run_forward(
             has it.
         sides_given: the same for the :class:`State` of each incoming side.
         trace: whether the outgoing vectors of all blocks are results as well.
-        keep: what is kept for the backward: ``"nothing"``, ``"states"`` or ``"gates"``.
+        keep: what is kept for the backward: ``"nothing"``, ``"boundary"`` (the vectors between a few
+            pieces of the grid) or ``"gates"``.
         mask: which blocks are real, ``[blocks, batch]``, in lexicographic order.
         kept: the dropout, ``[phases, blocks, batch, H]``, in lexicographic order.
         scale: that of the dropout, ``[phases, blocks, H]``.
@@ -92,9 +94,8 @@ def run_forward(
     weights, incoming = _split(weights_given, sides_given, tensors)
     like = incoming[0].hidden
     with inside_operator(like):
-        call = make_call(
-            block, shape.plan(), weights, like, mask, *_drawn(kept, scale, old_hidden, old_memory)
-        )
+        plan = shape.plan(choose_cut(shape, weights, like, recompute=keep == "boundary"))
+        call = make_call(block, plan, weights, like, mask, *_drawn(kept, scale, old_hidden, old_memory))
         workspace = Workspace(reuse=keep == "nothing")
         states, gates = _SPANS[keep]
         buffers = make_buffers(call, like, workspace, states=states, gates=gates)
@@ -120,16 +121,19 @@ def _(
     old_memory: Tensor | None,
     tensors: Sequence[Tensor],
 ) -> list[Tensor]:
-    block, _ = _read(description, sizes)
+    block, shape = _read(description, sizes)
     weights, incoming = _split(weights_given, sides_given, tensors)
     like, product, blocks = incoming[0].hidden, weights[0].weight.dtype, prod(sizes)
     states = [new_state(side, side.hidden.shape[0]) for side in incoming]
     if trace:
         states += [new_state(side, blocks) for side in incoming]
+    if keep == "boundary":
+        i = cut_dimension(shape, weights, like, recompute=True)
+        assert i is not None, "a grid whose gates are recomputed is cut"
+        states.append(new_state(incoming[i], boundary_faces(shape, i)))
     columns: list[tuple[int, torch.dtype]] = []
-    if keep != "nothing":
-        columns += [(size, like.dtype) for size in (block.hidden_size, block.memory_size)]
     if keep == "gates":
+        columns += [(size, like.dtype) for size in (block.hidden_size, block.memory_size)]
         plain = kept is None and product == like.dtype
         columns += [(block.hidden_size, product)] * (len(block.phases) - plain)
         columns += [(size, product) for size in block.gate_sizes]
@@ -143,12 +147,13 @@ def run_backward(
     sizes: Sequence[int],
     weights_given: Sequence[bool],
     sides_given: Sequence[bool],
+    keep: str,
     mask: Tensor | None,
     kept: Tensor | None,
     scale: Tensor | None,
     old_hidden: Tensor | None,
     old_memory: Tensor | None,
-    weights: Sequence[Tensor],
+    tensors: Sequence[Tensor],
     saved: Sequence[Tensor],
     grads: Sequence[Tensor | None],
 ) -> list[Tensor]:
@@ -159,30 +164,30 @@ def run_backward(
         sizes: the same.
         weights_given: the same.
         sides_given: the same.
+        keep: the same.
         mask: the same.
         kept: the same.
         scale: the same.
         old_hidden: the same.
         old_memory: the same.
-        weights: the first of its ``tensors``.
+        tensors: the same.
         saved: what it kept.
         grads: the gradients of its other results.
     """
     block, shape = _read(description, sizes)
-    phases = grouped(PhaseWeights, spread(weights_given, weights))
-    like, count = saved[0], sum(sides_given)
+    weights, incoming = _split(weights_given, sides_given, tensors)
+    like, count, recompute = saved[0], sum(sides_given), keep == "boundary"
     with inside_operator(like):
-        call = make_call(
-            block, shape.plan(), phases, like, mask, *_drawn(kept, scale, old_hidden, old_memory)
-        )
+        plan = shape.plan(choose_cut(shape, weights, like, recompute=recompute))
+        call = make_call(block, plan, weights, like, mask, *_drawn(kept, scale, old_hidden, old_memory))
         upstream = grouped(State, spread(sides_given, grads[:count]))
         if len(grads) > count:
             order, _ = make_order(call.plan, like.device)
             traced = [None if t is None else t[order] for t in grads[count:]]
             upstream += grouped(State, spread(sides_given, traced))
         workspace = Workspace()
-        buffers = restore_buffers(call, saved, workspace, copy=True)
-        gradients = backward_pass(call, phases, buffers, upstream, recompute=len(saved) == 2)
+        buffers = restore_buffers(call, saved, workspace, recompute=recompute, copy=True)
+        gradients = backward_pass(call, weights, incoming, buffers, upstream)
         del workspace
     return present(gradients)
 
@@ -193,19 +198,20 @@ def _(
     sizes: Sequence[int],
     weights_given: Sequence[bool],
     sides_given: Sequence[bool],
+    keep: str,
     mask: Tensor | None,
     kept: Tensor | None,
     scale: Tensor | None,
     old_hidden: Tensor | None,
     old_memory: Tensor | None,
-    weights: Sequence[Tensor],
+    tensors: Sequence[Tensor],
     saved: Sequence[Tensor],
     grads: Sequence[Tensor | None],
 ) -> list[Tensor]:
     block, _ = _read(description, sizes)
-    phases = grouped(PhaseWeights, spread(weights_given, weights))
+    weights, _ = _split(weights_given, sides_given, tensors)
     results = []
-    for phase in phases:
+    for phase in weights:
         weight = phase.weight
         padded = weight.new_empty(*weight.shape[:-1], pitch(weight.shape[-1]))
         rest = [
@@ -222,22 +228,19 @@ def _(
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
     """Saves for the backward; ``inputs`` are the arguments of :func:`run_forward`."""
-    *which, trace, _, mask, kept, scale, old_hidden, old_memory, tensors = inputs
-    weights, sides = (sum(given) for given in which[-2:])
-    states = sides * (2 if trace else 1)
+    *which, trace, keep, mask, kept, scale, old_hidden, old_memory, tensors = inputs
+    states = sum(which[-1]) * (2 if trace else 1)
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(
-        mask, kept, scale, old_hidden, old_memory, *tensors[:weights], *output[states:]
-    )
-    ctx.arguments, ctx.counts = tuple(which), (weights, states)
+    ctx.save_for_backward(mask, kept, scale, old_hidden, old_memory, *tensors, *output[states:])
+    ctx.arguments, ctx.counts = (*which, keep), (len(tensors), states)
 
 
 def differentiate(ctx: Any, grads: Sequence[Tensor | None], backward: Any) -> Any:
     """The gradients of ``tensors``, by :func:`run_backward` or something that calls it."""
-    weights, states = ctx.counts
+    count, states = ctx.counts
     every = ctx.saved_tensors  # Once: a hook may not be able to restore them again.
     drawn, saved = every[:5], every[5:]
-    lists = list(saved[:weights]), list(saved[weights:]), list(grads[:states])
+    lists = list(saved[:count]), list(saved[count:]), list(grads[:states])
     return backward(*ctx.arguments, *drawn, *lists)
 
 

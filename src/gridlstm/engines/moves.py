@@ -78,9 +78,13 @@ def make_sets(plan: Plan, device: torch.device) -> Tensor:
 
 
 @kept_on_device
-def make_by_set(plan: Plan, device: torch.device, steps: range) -> list[Tensor]:
-    """For each weight set, the blocks of these steps that use it; see :meth:`Plan.by_set`."""
-    return [torch.from_numpy(blocks).to(device) for blocks in plan.by_set(steps)]
+def make_by_set(plan: Plan, device: torch.device, steps: range) -> list[tuple[int, Places]]:
+    """The weight sets in use in these steps, and their blocks; see :meth:`Plan.by_set`."""
+    found = []
+    for number, blocks in plan.by_set(steps):
+        evenly = _slice(blocks)
+        found.append((number, torch.from_numpy(blocks).to(device) if evenly is None else evenly))
+    return found
 
 
 @kept_on_device
@@ -107,11 +111,9 @@ def _number_moves(
     indices: list[NDArray[np.int64]] = []
 
     def place(numbers: NDArray[np.int64]) -> slice | int:
-        """A slice where the numbers are evenly spaced, as they mostly are in two dimensions."""
-        gaps = np.diff(numbers)
-        gap = int(gaps[0]) if len(gaps) else 1
-        if gap > 0 and (gaps == gap).all():
-            return slice(int(numbers[0]), int(numbers[-1]) + 1, gap)
+        evenly = _slice(numbers)
+        if evenly is not None:
+            return evenly
         indices.append(numbers)
         return len(indices) - 1
 
@@ -124,13 +126,23 @@ def _number_moves(
     for step in plan.steps:
         rows = slice(step.start, step.stop)
         enter, go, leave = [], [], []
-        for face, enters, successor in zip(plan.face, plan.enters, plan.successor, strict=True):
+        for face, exit_, enters, successor in zip(
+            plan.face, plan.exit, plan.enters, plan.successor, strict=True
+        ):
             inward = make(enters[rows], face[rows])
             enter.append(inward and inward[::-1])
             go.append(make(successor[rows] >= 0, successor[rows]))
-            leave.append(make(successor[rows] < 0, face[rows]))
+            leave.append(make(successor[rows] < 0, exit_[rows]))
         steps.append([enter, go, leave])
     return steps, np.concatenate([np.empty(0, np.int64), *indices]), [len(i) for i in indices]
+
+
+def _slice(numbers: NDArray[np.int64]) -> slice | None:
+    """A slice where the numbers are evenly spaced, as they mostly are in two dimensions."""
+    gaps = np.diff(numbers)
+    gap = int(gaps[0]) if len(gaps) else 1
+    evenly = gap > 0 and (gaps == gap).all()
+    return slice(int(numbers[0]), int(numbers[-1]) + 1, gap) if evenly else None
 
 
 def copy(move: Move | None, source: State, target: State) -> None:

@@ -61,7 +61,7 @@ def run(
         [t is not None for t in flatten(weights)],
         sides_given,
         trace,
-        ("states" if recompute else "gates") if needed else "nothing",
+        ("boundary" if recompute else "gates") if needed else "nothing",
         mask,
         *((None, None) if dropout is None else dropout),
         *((None, None) if zoneout is None else zoneout),

@@ -1,18 +1,19 @@
 """The forward and backward pass of the wavefront engine: the loops over the steps of a grid."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from jaxtyping import Bool
 from torch import Tensor
 
 from gridlstm.block import Block, Dropout, Kept, PhaseWeights
-from gridlstm.engines.backend import Backend, Boundary
+from gridlstm.engines.backend import Boundary
 from gridlstm.engines.buffers import Buffers, Call, make_gradients
 from gridlstm.engines.dispatch import choose_backend
-from gridlstm.engines.moves import make_order
+from gridlstm.engines.moves import Move, copy, make_order
 from gridlstm.engines.operands import pack_kept, pack_once
-from gridlstm.engines.products import GradWeights, Matrices
+from gridlstm.engines.products import GradWeights
 from gridlstm.engines.recording import is_recorded
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import Plan
@@ -113,86 +114,102 @@ def forward_pass(
     outgoing = [new_state(side, side.hidden.shape[0]) for side in incoming]
     blocks = [new_state(side, call.plan.blocks) for side in incoming] if trace else []
     choice = choose_backend(call.block, buffers.hidden.data, call.product)
-    backend = choice(call, buffers, None, Boundary(incoming, outgoing, blocks))
+    boundary = _between(call, buffers.boundary, Boundary(incoming, outgoing, blocks))
+    backend = choice(call, buffers, None, boundary)
     pack = pack_kept if keep else pack_once
     packed = [pack(choice, w.weight, call, p) for p, w in enumerate(weights)]
-    for s in range(len(call.plan.steps)):
-        backend.enter(s)
-        _run_step(call, packed, buffers, backend, s)
+    if buffers.boundary is not None:
+        copy(Move(slice(None), _first_faces(call)), incoming[_cut(call)], buffers.boundary)
+    for piece in call.plan.pieces:
+        backend.run(piece, packed)
+    if buffers.boundary is not None:
+        last = _last_faces(call)
+        copy(Move(last, slice(None)), buffers.boundary, outgoing[_cut(call)])
+        # As a result of an operator, it must be the same in every call.
+        buffers.boundary.map(lambda t: t[last.stop :].zero_())
     return [*outgoing, *blocks]
-
-
-def _run_step(
-    call: Call, packed: Sequence[Matrices], buffers: Buffers, backend: Backend, s: int
-) -> None:
-    """The forward pass of one step, phase by phase."""
-    for p, matrices in enumerate(packed):
-        if buffers.inputs[p] is not buffers.hidden:
-            backend.read(s, p)
-        x = buffers.inputs[p].at(s)[..., call.columns[p]]
-        matrices.multiply(x, call.plan.steps[s], buffers.gates[p].at(s))
-        backend.forward(s, p)
-
-
-def _recompute(
-    call: Call, packed: Sequence[Matrices], buffers: Buffers, backend: Backend, steps: range
-) -> None:
-    """The gates of successive steps, from the vectors that were kept: so no step waits for another."""
-    for p, matrices in enumerate(packed):
-        if buffers.inputs[p] is not buffers.hidden:
-            for s in steps:
-                backend.read(s, p)
-        # The gates must be those of the forward pass, to the last bit.
-        apart = [steps] if matrices.rows_are_independent else [range(s, s + 1) for s in steps]
-        for part in apart:
-            x = buffers.inputs[p].of(part)[..., call.columns[p]]
-            matrices.multiply(x, call.plan.merge(part), buffers.gates[p].of(part))
-        for s in steps:
-            backend.forward(s, p, discard=True)
 
 
 def backward_pass(
     call: Call,
     weights: Sequence[PhaseWeights],
+    incoming: Sequence[State],
     buffers: Buffers,
     grads: Sequence[State],
-    *,
-    recompute: bool,
 ) -> list[PhaseWeights | State]:
     """The backward of ``forward_pass``: the gradients of the weights and of the incoming sides.
 
+    If the buffers hold one piece at a time, each is computed again, from the vectors between pieces.
+
     Args:
         grads: the gradients of what ``forward_pass`` returned.
-        recompute: whether to recompute the gates, because the buffers do not have them.
     """
     like, count = buffers.hidden.data, len(call.block.transforms)
     workspace = Workspace()
     gradients = make_gradients(call, like, workspace)
-    incoming = [
+    entering = [
         State(like.new_empty(shape), None if transform.memory is None else like.new_empty(shape))
         for i, transform in enumerate(call.block.transforms)
         for shape in [(call.plan.faces(i), call.batch, call.block.width(i))]
     ]
     choice = choose_backend(call.block, like, call.product)
-    backend = choice(call, buffers, gradients, Boundary(incoming, grads[:count], grads[count:]))
-    grad_weights = GradWeights(weights, buffers, call.columns)
-    packed = [pack_once(choice, w.weight, call, p) for p, w in enumerate(weights) if recompute]
+    sides = _between(call, gradients.boundary, Boundary(entering, grads[:count], grads[count:]))
+    backend = choice(call, buffers, gradients, sides)
+    again, packed = None, []
+    if buffers.gates[0].span == "piece":
+        nothing = [State(None, None)] * count  # type: ignore[arg-type]
+        again = choice(
+            call, buffers, None, _between(call, buffers.boundary, Boundary(incoming, nothing, []))
+        )
+        packed = [pack_once(choice, w.weight, call, p) for p, w in enumerate(weights)]
     back = [
         choice.pack(w.weight[..., columns], call)
         for w, columns in zip(weights, call.columns, strict=True)
     ]
-    for s in reversed(range(len(call.plan.steps))):
-        steps = buffers.gates[0].part(s)
-        if recompute and s == steps[-1]:
-            _recompute(call, packed, buffers, backend, steps)
-        for p in reversed(range(len(weights))):
-            backend.backward(s, p)
-            grad_input = gradients.inputs[p].at(s)[..., call.columns[p]]
-            back[p].multiply(buffers.gates[p].at(s), call.plan.steps[s], grad_input)
-        backend.finish(s)
-        grad_weights.add(s)
+    parts = call.plan.pieces if again else [range(len(call.plan.steps))]
+    grad_weights = GradWeights(weights, buffers, call.columns, parts)
+    if gradients.boundary is not None:
+        last = _last_faces(call)
+        gradients.boundary.map(lambda t: t[last].zero_())
+        copy(Move(slice(None), last), grads[_cut(call)], gradients.boundary)
+    for piece in reversed(call.plan.pieces):
+        if again:
+            again.run(piece, packed)
+        backend.run_back(piece, back)
+        if again:
+            grad_weights.add(piece)
+    if not again:
+        grad_weights.add(parts[0])
+    if gradients.boundary is not None:
+        copy(Move(_first_faces(call), slice(None)), gradients.boundary, entering[_cut(call)])
     sums = zip(grad_weights.finish(), gradients.vectors, strict=True)
-    return [*(phase._replace(vectors=vectors) for phase, vectors in sums), *incoming]
+    return [*(phase._replace(vectors=vectors) for phase, vectors in sums), *entering]
+
+
+def _cut(call: Call) -> int:
+    """The dimension along which the grid is cut."""
+    assert call.plan.cut is not None, "only a grid that is cut has vectors between pieces"
+    return call.plan.cut.dimension
+
+
+def _between(call: Call, vectors: State | None, boundary: Boundary) -> Boundary:
+    """The boundary of all pieces: along the dimension of a cut, the vectors between them."""
+    if vectors is None:
+        return boundary
+    incoming, outgoing = list(boundary.incoming), list(boundary.outgoing)
+    incoming[_cut(call)] = outgoing[_cut(call)] = vectors
+    return replace(boundary, incoming=incoming, outgoing=outgoing)
+
+
+def _first_faces(call: Call) -> slice:
+    """The faces before the first piece, in the vectors between pieces."""
+    return slice(0, call.plan.faces(_cut(call)))
+
+
+def _last_faces(call: Call) -> slice:
+    """The faces behind the last piece, in the vectors between pieces."""
+    faces, pieces = call.plan.faces(_cut(call)), len(call.plan.pieces)
+    return slice(pieces * faces, (pieces + 1) * faces)
 
 
 def new_state(like: State, rows: int) -> State:

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -18,14 +17,7 @@ __all__ = ["GradWeights", "Matrices", "TorchMatrices"]
 
 
 class Matrices(ABC):
-    """The right operands of the products of a phase: a matrix A for each weight set.
-
-    Attributes:
-        rows_are_independent: whether a row of a product is the same to the last bit whatever rows are
-            multiplied with it.
-    """
-
-    rows_are_independent: ClassVar[bool] = False
+    """The right operands of the products of a phase: a matrix A for each weight set."""
 
     @abstractmethod
     def multiply(self, x: Tensor, step: Step, out: Tensor) -> None:
@@ -77,54 +69,53 @@ def _new(matrices: Tensor) -> Tensor:
 class GradWeights:
     """Collects the gradients of the weights from those of the preactivations.
 
-    One product covers all steps whose gates the buffers hold at the same time: the whole grid, or one
-    of its parts.
+    One product covers all steps whose gates the buffers hold at the same time.
 
     Args:
         weights: one per phase.
         buffers: the rows of all steps.
         columns: see :class:`Call`.
+        parts: these steps: all of them, or those of each piece.
     """
 
     def __init__(
-        self, weights: Sequence[PhaseWeights], buffers: Buffers, columns: Sequence[slice]
+        self,
+        weights: Sequence[PhaseWeights],
+        buffers: Buffers,
+        columns: Sequence[slice],
+        parts: Sequence[range],
     ) -> None:
         self._buffers, self._columns = buffers, columns
-        gates = buffers.gates[0]
+        plan, device = buffers.gates[0].plan, buffers.gates[0].data.device
         # Before the loop over the steps, which must not wait for copies to a device.
-        self._by_set = {
-            part: make_by_set(gates.plan, gates.data.device, part) if gates.plan.sets > 1 else []
-            for part in {gates.part(s) for s in range(len(gates.plan.steps))}
-        }
+        self._by_set = {part: make_by_set(plan, device, part) for part in parts}
         self._sums = [
             PhaseWeights(_new(w.weight).zero_(), None if w.bias is None else torch.zeros_like(w.bias))
             for w in weights
         ]
 
-    def add(self, s: int) -> None:
-        """Adds step ``s``; steps come from the last to the first."""
-        steps = self._buffers.gates[0].part(s)
-        if s == steps[0]:
-            for sums, gates, inputs, columns in zip(
-                self._sums, self._buffers.gates, self._buffers.inputs, self._columns, strict=True
-            ):
-                part = sums._replace(weight=sums.weight[..., columns])
-                _add(part, gates.of(steps), inputs.of(steps)[..., columns], self._by_set[steps])
+    def add(self, part: range) -> None:
+        """Adds one of the parts."""
+        for sums, gates, inputs, columns in zip(
+            self._sums, self._buffers.gates, self._buffers.inputs, self._columns, strict=True
+        ):
+            read = sums._replace(weight=sums.weight[..., columns])
+            _add(read, gates.of(part), inputs.of(part)[..., columns], self._by_set[part])
 
     def finish(self) -> list[PhaseWeights]:
         """The gradients, one per phase."""
         return self._sums
 
 
-def _add(sums: PhaseWeights, grad: Tensor, x: Tensor, by_set: Sequence[Tensor]) -> None:
+def _add(
+    sums: PhaseWeights, grad: Tensor, x: Tensor, by_set: Sequence[tuple[int, Tensor | slice]]
+) -> None:
     """Adds the contribution of some blocks.
 
     ``grad`` holds the gradients of their preactivations, ``[blocks, batch, gates]``, and ``x`` the
-    inputs of the product, ``[blocks, batch, K]``. ``by_set`` has the blocks of each weight set if there
-    are several.
+    inputs of the product, ``[blocks, batch, K]``. ``by_set`` has the blocks of each weight set.
     """
-    every: Sequence[Tensor | slice] = by_set or [slice(None)]
-    for number, blocks in enumerate(every):
+    for number, blocks in by_set:
         rows, columns = grad[blocks].flatten(0, 1), x[blocks].flatten(0, 1)
         target = sums.weight[number]
         torch.addmm(target, rows.mT, columns, out=target)

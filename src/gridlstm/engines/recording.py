@@ -25,6 +25,7 @@ __all__ = [
     "is_graph",
     "is_recorded",
     "is_transformed",
+    "is_watched",
     "only_watched",
     "uncompiled",
 ]
@@ -33,6 +34,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _inside: ContextVar[bool] = ContextVar("inside an operator", default=False)
+_watched: ContextVar[bool] = ContextVar("watched", default=False)
 _is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # Since PyTorch 2.7.
 
 
@@ -87,12 +89,21 @@ def inside_operator(like: Tensor) -> Iterator[None]:
 
 @contextmanager
 def only_watched() -> Iterator[None]:
-    """For a dispatch mode that only watches: the engine computes as it does without the mode."""
-    token = _inside.set(True)
+    """For a dispatch mode that only watches: the engine computes as it does without the mode.
+
+    It does so product by product, even where it could run many steps at once.
+    """
+    tokens = _inside.set(True), _watched.set(True)
     try:
         yield
     finally:
-        _inside.reset(token)
+        _inside.reset(tokens[0])
+        _watched.reset(tokens[1])
+
+
+def is_watched() -> bool:
+    """Whether something watches every product, see :func:`only_watched`."""
+    return _watched.get()
 
 
 def is_recorded() -> bool:

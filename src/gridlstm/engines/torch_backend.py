@@ -24,10 +24,7 @@ class TorchBackend(Backend):
     def __init__(
         self, call: Call, buffers: Buffers, gradients: Gradients | None, boundary: Boundary
     ) -> None:
-        self.call = call
-        self.buffers = buffers
-        self.gradients = gradients
-        self.boundary = boundary
+        super().__init__(call, buffers, gradients, boundary)
         device = buffers.hidden.data.device
         self.moves = make_moves(call.plan, device)
         self.sets = make_sets(call.plan, device)
@@ -50,7 +47,7 @@ class TorchBackend(Backend):
             if transform.phase >= p:
                 x[..., transform.hidden] = self._drop(s, p, transform, h[..., transform.hidden])
 
-    def forward(self, s: int, p: int, *, discard: bool = False) -> None:
+    def forward(self, s: int, p: int) -> None:
         """Adds biases, runs the cells, and hands the new vectors on."""
         block, real = self.call.block, self._real(s)
         gates = self.buffers.gates[p].at(s)
@@ -66,15 +63,15 @@ class TorchBackend(Backend):
             new = keep(self._kept(s, transform), new, old)
             if real is not None:
                 new = where_real(real, new, old)
-            if not discard:
-                self._hand_on(s, i, new)
+            self._hand_on(s, i, new)
             if p + 1 < len(block.phases):
                 x = self.buffers.inputs[p + 1].at(s)
                 x[..., transform.hidden] = self._drop(s, p + 1, transform, new.hidden)
 
     def _hand_on(self, s: int, i: int, new: State) -> None:
-        if s + 1 < len(self.moves):
-            copy(self.moves[s].go[i], new, _rows(self.call.block.transforms[i], self.buffers, s + 1))
+        go = self.moves[s].go[i]
+        if go is not None:
+            copy(go, new, _rows(self.call.block.transforms[i], self.buffers, s + 1))
         copy(self.moves[s].leave[i], new, self.boundary.outgoing[i])
         if self.boundary.blocks:
             copy(Move(slice(None), self._blocks(s)), new, self.boundary.blocks[i])

@@ -44,9 +44,9 @@ class _Transformed(torch.autograd.Function):
 
 
 def _backward(*arguments: Any) -> tuple[Tensor, ...]:
-    *options, weights, saved, grads = arguments
+    *options, tensors, saved, grads = arguments
     gradients: tuple[Tensor, ...] = _TransformedBackward.apply(  # type: ignore[no-untyped-call]
-        (len(weights), len(saved), len(grads)), *options, *weights, *saved, *grads
+        (len(tensors), len(saved), len(grads)), *options, *tensors, *saved, *grads
     )
     return gradients
 

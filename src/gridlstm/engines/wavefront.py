@@ -27,8 +27,10 @@ from gridlstm.engines.passes import (
     forward_pass,
     grouped,
     make_call,
+    present,
     used_columns,
 )
+from gridlstm.engines.pieces import choose_cut
 from gridlstm.engines.recording import check_batched, has_saved_hooks, is_recorded
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import GridShape
@@ -52,8 +54,8 @@ def run(
     """Runs a grid; see :func:`gridlstm.engines.reference.run` for the other arguments.
 
     Args:
-        recompute: keep only the vectors between blocks for the backward pass, which recomputes the
-            gates. Takes less memory and more time.
+        recompute: keep only the vectors between a few pieces of the grid for the backward pass, which
+            computes one piece after the other again. Takes less memory and more time.
 
     Raises:
         RuntimeError: inside a PyTorch transform that only the reference engine supports.
@@ -62,14 +64,17 @@ def run(
     low = autocast_dtype(like)
     with torch.autocast(like.device.type, enabled=False) if low else nullcontext():
         weights = [w._replace(weight=w.weight.to(low or like.dtype)) for w in weights]
-        call = make_call(block, shape.plan(), weights, like, mask, dropout, zoneout)
+        given = present([*weights, *incoming])
+        needed = torch.is_grad_enabled() and any(t.requires_grad for t in given)
+        cut = choose_cut(shape, weights, like, recompute=recompute and needed)
+        call = make_call(block, shape.plan(cut), weights, like, mask, dropout, zoneout)
         call = replace(call, columns=used_columns(call, incoming))
         tensors = flatten([*weights, *incoming])
         if any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
             raise RuntimeError(
                 'engine="wavefront" does not support forward-mode derivatives: use engine="reference"'
             )
-        if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors):
+        if needed:
             flat = _Wavefront.apply(call, trace, recompute, has_saved_hooks(), *tensors)  # type: ignore[no-untyped-call]
             states = grouped(State, flat)
         else:
@@ -101,14 +106,14 @@ class _Wavefront(torch.autograd.Function):
             call,
             incoming[0].hidden,
             workspace,
-            states="all_steps",
-            gates="part" if recompute else "all_steps",
+            states="two_steps" if recompute else "all_steps",
+            gates="one_step" if recompute else "all_steps",
         )
         outputs = tuple(flatten(forward_pass(call, weights, incoming, buffers, trace)))
         # The sides too: a second derivative would depend on them, and they must not change in place.
         # Hooks of torch.utils.checkpoint and save_on_cpu drop or move what is saved here.
         ctx.save_for_backward(*tensors, *(kept_tensors(buffers) if hooked else ()))
-        ctx.call, ctx.lock, ctx.gates_lost = call, Lock(), recompute
+        ctx.call, ctx.lock, ctx.recompute, ctx.gates_lost = call, Lock(), recompute, False
         ctx.buffers, ctx.workspace = (None, None) if hooked else (buffers, workspace)
         ctx.count = len(tensors)
         return outputs
@@ -119,17 +124,19 @@ class _Wavefront(torch.autograd.Function):
         with ctx.lock:  # Threads may share a retained graph, and with it these buffers.
             every = ctx.saved_tensors
             saved, kept = every[: ctx.count], every[ctx.count :]
-            weights = grouped(PhaseWeights, saved[: _weight_count(ctx.call)])
+            split = _weight_count(ctx.call)
+            weights, incoming = grouped(PhaseWeights, saved[:split]), grouped(State, saved[split:])
             workspace, buffers = ctx.workspace, ctx.buffers
-            if buffers is None:
-                workspace = Workspace()
-                buffers = restore_buffers(ctx.call, kept, workspace, copy=False)
+            if buffers is None or ctx.recompute:
+                workspace, kept = Workspace(), kept or kept_tensors(buffers)
+                options = {"recompute": ctx.recompute, "copy": False}
+                buffers = restore_buffers(ctx.call, kept, workspace, **options)
             # This overwrites the gates, even if it fails. A second backward pass recomputes them.
-            gates_lost, ctx.gates_lost = ctx.gates_lost, True
+            gates_lost, ctx.gates_lost = ctx.gates_lost and not ctx.recompute, True
             with torch.no_grad():
-                gradients = backward_pass(
-                    ctx.call, weights, buffers, grouped(State, grads), recompute=gates_lost
-                )
+                if gates_lost:
+                    forward_pass(ctx.call, weights, incoming, buffers, trace=False)
+                gradients = backward_pass(ctx.call, weights, incoming, buffers, grouped(State, grads))
             if not _graph_is_kept():
                 # Freed like saved tensors: the next call can use them, even if the graph lives on.
                 del ctx.buffers, ctx.workspace

@@ -42,7 +42,7 @@ class TritonBackend(Backend):
     def __init__(
         self, call: Call, buffers: Buffers, gradients: Gradients | None, boundary: Boundary
     ) -> None:
-        self._call, self._buffers, self._gradients = call, buffers, gradients
+        super().__init__(call, buffers, gradients, boundary)
         self._ahead = gradients or buffers  # Where kernels look for rows of the next step.
         self._enters = _make_enters(call.plan)
         self._masked = None if call.mask is None else ~call.mask.unsqueeze(-1)
@@ -84,14 +84,14 @@ class TritonBackend(Backend):
 
     def enter(self, s: int) -> None:
         """Launches ``enter`` for the dimensions whose sides enter the step."""
-        for i, transform in enumerate(self._call.block.transforms):
+        for i, transform in enumerate(self.call.block.transforms):
             if self._enters[s][i]:
                 self._launch("enter", s, i, has_memory=int(transform.memory is not None))
 
     def read(self, s: int, p: int) -> None:
         """Launches ``read`` for the dimensions that no earlier phase has computed."""
-        x = self._buffers.inputs[p]
-        for i, transform in enumerate(self._call.block.transforms):
+        x = self.buffers.inputs[p]
+        for i, transform in enumerate(self.call.block.transforms):
             if transform.phase >= p:
                 self._launch(
                     "read",
@@ -102,28 +102,28 @@ class TritonBackend(Backend):
                     first_x=self._first(x, s),
                 )
 
-    def forward(self, s: int, p: int, *, discard: bool = False) -> None:
+    def forward(self, s: int, p: int) -> None:
         """Launches ``forward`` for the dimensions of a phase."""
-        for i in self._call.block.phases[p]:
-            later = self._later(self._buffers.inputs, s, i)
-            self._launch("forward", s, i, has_out=int(not discard), **later)
+        for i in self.call.block.phases[p]:
+            later = self._later(self.buffers.inputs, s, i)
+            self._launch("forward", s, i, **later)
 
     def backward(self, s: int, p: int) -> None:
         """Launches ``backward`` for the dimensions of a phase."""
-        assert self._gradients is not None, "a backward pass has gradients"
+        assert self.gradients is not None, "a backward pass has gradients"
         if self._masked is not None:
             # A masked block may have read NaN, and 0 · NaN would spoil the gradient of the weights.
-            step = self._call.plan.steps[s]
-            self._buffers.inputs[p].at(s).masked_fill_(self._masked[step.start : step.stop], 0)
-        for i in self._call.block.phases[p]:
-            self._launch("backward", s, i, **self._later(self._gradients.inputs, s, i))
+            step = self.call.plan.steps[s]
+            self.buffers.inputs[p].at(s).masked_fill_(self._masked[step.start : step.stop], 0)
+        for i in self.call.block.phases[p]:
+            self._launch("backward", s, i, **self._later(self.gradients.inputs, s, i))
 
     def finish(self, s: int) -> None:
         """Launches ``finish`` for the dimensions with something left to add or to copy."""
-        assert self._gradients is not None, "a backward pass has gradients"
-        x = self._gradients.inputs
-        in_place = x[0] is self._gradients.hidden  # The product has written the sum.
-        for i, transform in enumerate(self._call.block.transforms):
+        assert self.gradients is not None, "a backward pass has gradients"
+        x = self.gradients.inputs
+        in_place = x[0] is self.gradients.hidden  # The product has written the sum.
+        for i, transform in enumerate(self.call.block.transforms):
             if in_place and self._masked is None and not self._enters[s][i]:
                 continue
             self._launch(
@@ -141,18 +141,18 @@ class TritonBackend(Backend):
 
     def _arguments(self, i: int, transform: Transform, boundary: Boundary) -> dict[str, Any]:
         """The arguments of kernels for a dimension that are the same in every step."""
-        block, p = self._call.block, transform.phase
-        bias, gates = self._call.biases[p], self._buffers.gates[p].data
+        block, p = self.call.block, transform.phase
+        bias, gates = self.call.biases[p], self.buffers.gates[p].data
         if bias is None:
             bias = gates.new_zeros(
-                self._call.plan.sets, block.gate_sizes[p], dtype=self._no_vectors.dtype
+                self.call.plan.sets, block.gate_sizes[p], dtype=self._no_vectors.dtype
             )
         columns, memory = transform.hidden, transform.memory or slice(0, 0)
         arguments = {
-            "table": _make_table(self._call.plan, gates.device)[i],
+            "table": _make_table(self.call.plan, gates.device)[i],
             "bias": bias.contiguous()[:, transform.gates],
-            "h": self._buffers.hidden.data[..., columns],
-            "m": self._buffers.memory.data[..., memory],
+            "h": self.buffers.hidden.data[..., columns],
+            "m": self.buffers.memory.data[..., memory],
             "gates": gates[..., transform.gates],
             "grad_h": self._ahead.hidden.data[..., columns],
             "grad_m": self._ahead.memory.data[..., memory],
@@ -176,7 +176,7 @@ class TritonBackend(Backend):
 
     def _later(self, inputs: Sequence[Rows], s: int, i: int) -> dict[str, Any]:
         """The arguments for what the phase after that of a dimension reads, or its gradients."""
-        transform = self._call.block.transforms[i]
+        transform = self.call.block.transforms[i]
         p = transform.phase + 1
         if p == len(inputs):
             dropout = {"kept": self._no_flags, "scale": self._no_vectors}
@@ -197,19 +197,19 @@ class TritonBackend(Backend):
 
     def _first(self, rows: Rows, s: int) -> int:
         """The number of the first row of a step in a buffer; 0 beyond the last step."""
-        return rows.first(s) * self._call.batch if s < len(self._call.plan.steps) else 0
+        return rows.first(s) * self.call.batch if s < len(self.call.plan.steps) else 0
 
     def _launch(self, name: str, s: int, i: int, **arguments: Any) -> None:
         """Launches a kernel for the rows of a step and the columns of a dimension."""
-        step, gates = self._call.plan.steps[s], self._buffers.gates[0]
+        step, gates = self.call.plan.steps[s], self.buffers.gates[0]
         launch(
             name,
             {
                 **self._shared,
                 **self._own[i],
-                "start": step.start * self._call.batch,
-                "rows": (step.stop - step.start) * self._call.batch,
-                "first": self._first(self._buffers.hidden, s),
+                "start": step.start * self.call.batch,
+                "rows": (step.stop - step.start) * self.call.batch,
+                "first": self._first(self.buffers.hidden, s),
                 "first_gates": self._first(gates, s),
                 "first_grad": self._first(self._ahead.hidden, s),
                 "ahead": self._first(self._ahead.hidden, s + 1),
@@ -234,11 +234,11 @@ def launch(name: str, arguments: Mapping[str, Any]) -> None:
 
 @lru_cache(maxsize=256)
 def _make_table(plan: Plan, device: torch.device) -> Tensor:
-    """The numbers that kernels look up, ``[dimensions, blocks, 4]``.
+    """The numbers that kernels look up, ``[dimensions, blocks, 5]``.
 
     They are copied to the device once: a graph that is captured after a first call copies nothing.
     """
-    dimensions = zip(plan.successor, plan.face, plan.enters, strict=True)
+    dimensions = zip(plan.successor, plan.face, plan.exit, plan.enters, strict=True)
     numbers = [np.stack((*columns, plan.weight_set), -1) for columns in dimensions]
     with torch.inference_mode(False):
         return torch.from_numpy(np.stack(numbers).astype(np.int32)).to(device)

@@ -7,7 +7,7 @@ column, d the length of a vector.
 Pointers are to the dimension's first column in a buffer (``h m gates x`` and their gradients), in its
 sides (``in_ out_``, ``[faces, batch, d]``), in the vectors of all blocks (``blocks_``, ``[blocks,
 batch, d]``) and in what dropout keeps (``kept``, ``[blocks, batch, H]``; ``scale``, ``[blocks, H]``).
-``table`` has four numbers for each block. The rows of a buffer are a ``pitch`` apart. Those of the step
+``table`` has five numbers for each block. The rows of a buffer are a ``pitch`` apart. Those of the step
 begin at a ``first``, those of the next step at ``ahead``; among the rows of all blocks, the step begins
 at ``start``. Where a ``has_`` is zero, the call lacks something, and the pointer to it is not used.
 
@@ -36,8 +36,8 @@ ROWS, COLUMNS = 8, 64
 """The size of a tile."""
 
 # The numbers of a block in ``table``.
-SUCCESSOR, FACE, ENTERS, SET = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
-TABLE = tl.constexpr(4)
+SUCCESSOR, FACE, EXIT = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
+ENTERS, SET, TABLE = tl.constexpr(3), tl.constexpr(4), tl.constexpr(5)
 
 
 def _kernel(function):
@@ -76,8 +76,15 @@ def beyond(table, row, batch, ahead, d):
     return (
         successor >= 0,
         ahead + successor * batch + b,
-        (look_up(table, row, batch, FACE) * batch + b) * d,
+        (look_up(table, row, batch, EXIT) * batch + b) * d,
     )
+
+
+@triton.jit
+def entrance(table, row, batch, d):
+    """Where vectors come from: whether from the incoming side, and places there."""
+    face = look_up(table, row, batch, FACE)
+    return look_up(table, row, batch, ENTERS) != 0, (face * batch + row % batch) * d
 
 
 @triton.jit
@@ -104,8 +111,9 @@ def enter(
     """Copies the incoming side into the rows of a step."""
     r, j, inside = tile(rows, d, ROWS, COLUMNS)
     row = start + r
-    inside &= look_up(table, row, batch, ENTERS) != 0
-    side = (look_up(table, row, batch, FACE) * batch + row % batch) * d + j
+    enters, side = entrance(table, row, batch, d)
+    inside &= enters
+    side += j
     tl.store(h + (first + r) * pitch_h + j, tl.load(in_h + side, mask=inside), mask=inside)
     inside &= has_memory != 0
     tl.store(m + (first + r) * pitch_m + j, tl.load(in_m + side, mask=inside), mask=inside)
@@ -127,12 +135,12 @@ def read(
 def forward(
     table, mask, kept, scale, bias, h, m, gates, later, out_h, out_m, blocks_h, blocks_m,
     start, rows, first, first_gates, first_later, ahead, batch, d, H, G, pitch_h, pitch_m, pitch_g,
-    has_mask, has_kept, has_later, has_out, has_blocks,
+    has_mask, has_kept, has_later, has_out_h, has_out_m, has_blocks,
     CELL: tl.constexpr, STANDARD: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Runs the cells after the product, and writes new vectors where they are read ahead.
 
-    ``later`` is what the next phase reads. Without ``has_out`` only the gates are computed.
+    ``later`` is what the next phase reads.
     """
     r, j, inside = tile(rows, d, ROWS, COLUMNS)
     row = start + r
@@ -141,22 +149,21 @@ def forward(
     gates += (first_gates + r) * pitch_g + j
     bias += look_up(table, row, batch, SET) * G + j
     old_h = tl.load(h + (first + r) * pitch_h + j, mask=inside, other=0)
-    handed_on = inside & (has_out != 0)
-    traced = handed_on & (has_blocks != 0)
+    traced = inside & (has_blocks != 0)
     if CELL == "lstm":
         old_m = tl.load(m + (first + r) * pitch_m + j, mask=inside, other=0)
         new_h, new_m = lstm(gates, bias, d, old_m, inside, STANDARD)
         new_m = tl.where(real, new_m, old_m)
-        tl.store(m + there * pitch_m + j, new_m, mask=handed_on & goes)
-        tl.store(out_m + outside + j, new_m, mask=handed_on & (goes == 0))
+        tl.store(m + there * pitch_m + j, new_m, mask=inside & goes)
+        tl.store(out_m + outside + j, new_m, mask=inside & (goes == 0) & (has_out_m != 0))
         tl.store(blocks_m + row * d + j, new_m, mask=traced)
     elif CELL == "gru":
         new_h = gru(gates, bias, d, old_h, inside)
     else:
         new_h = transfer(gates, bias, inside, CELL, old_h.dtype)
     new_h = tl.where(real, new_h, old_h)
-    tl.store(h + there * pitch_h + j, new_h, mask=handed_on & goes)
-    tl.store(out_h + outside + j, new_h, mask=handed_on & (goes == 0))
+    tl.store(h + there * pitch_h + j, new_h, mask=inside & goes)
+    tl.store(out_h + outside + j, new_h, mask=inside & (goes == 0) & (has_out_h != 0))
     tl.store(blocks_h + row * d + j, new_h, mask=traced)
     inside &= has_later != 0
     read_later = drop(new_h, kept, scale, row, j, batch, H, inside, has_kept)
@@ -196,8 +203,8 @@ def backward(
         grad_old = lstm_backward(gates, d, old, grad, grad_new, inside, real, STANDARD)
         grad_old = tl.where(real, grad_old, grad_new)
         tl.store(grad_m + (first_grad + r) * pitch_m + j, grad_old, mask=inside)
-        enters = look_up(table, row, batch, ENTERS) != 0
-        tl.store(in_m + outside + j, grad_old, mask=inside & enters)
+        enters, side = entrance(table, row, batch, d)
+        tl.store(in_m + side + j, grad_old, mask=inside & enters)
     elif CELL == "gru":
         old = tl.load(h + (first + r) * pitch_h + j, mask=inside, other=0)
         grad_old = gru_backward(gates, d, old, grad, inside, real)
@@ -234,5 +241,5 @@ def finish(
     )  # fmt: skip
     grad = tl.where(real, grad, passed_on)
     tl.store(grad_h + own, grad, mask=inside)
-    enters = look_up(table, row, batch, ENTERS) != 0
-    tl.store(in_h + outside + j, grad, mask=inside & enters)
+    enters, side = entrance(table, row, batch, d)
+    tl.store(in_h + side + j, grad, mask=inside & enters)

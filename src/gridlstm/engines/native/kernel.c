@@ -23,7 +23,7 @@ typedef struct {
     int64_t standard;              /* for an LSTM: h' = g_o tanh(m') instead of tanh(g_o m') */
     int64_t hidden, memory, gates; /* its first column of H, of M, of the gates of its phase */
     const int64_t *successor;      /* [blocks]: its place in the next step; -1 if it leaves the grid */
-    const int64_t *face;           /* [blocks] */
+    const int64_t *face, *exit;    /* [blocks]: faces through which vectors enter and leave */
     const uint8_t *enters;         /* [blocks] */
     void *in_h, *in_m, *out_h, *out_m, *blocks_h, *blocks_m;
 } Transform;
@@ -43,11 +43,19 @@ typedef struct {
 /* The first row of one step in each buffer: x and gates are LOW, the rest REAL. In the backward pass
  * grad_x is the gradient of what a phase read. */
 typedef struct {
-    int64_t start, n, discard; /* discard: compute the gates, hand nothing on */
+    int64_t start, n;
+    int64_t groups;       /* how many weight sets are in use */
+    const int64_t *group; /* [groups, 3]: see multiply */
     void *h, *m, *next_h, *next_m;
     void *grad_h, *grad_m, *next_grad_h, *next_grad_m;
     void *x[2], *gates[2], *grad_x[2];
 } Step;
+
+/* The matrices of a phase in the layout of product.h, and the first column of H that they multiply. */
+typedef struct {
+    int64_t K, N, column;
+    const float *panels;
+} Product;
 
 /* Waking a thread does not pay for small steps. */
 #define ROWS                                                                                           \
@@ -170,8 +178,8 @@ void map_tanh(const float *x, float *y, int64_t n) {
 
 /* layout.py checks these sizes when the kernel is loaded. */
 void struct_sizes(int64_t *sizes, int64_t count) {
-    const int64_t found[] = {sizeof(Transform), sizeof(Grid), sizeof(Step), sizeof(Stepper), PANEL};
-    for (int64_t i = 0; i < count && i < 5; i++) sizes[i] = found[i];
+    const int64_t found[] = {sizeof(Transform), sizeof(Grid), sizeof(Step), sizeof(Product), sizeof(Stepper), PANEL};
+    for (int64_t i = 0; i < count && i < 6; i++) sizes[i] = found[i];
 }
 
 #define REAL float
@@ -185,6 +193,33 @@ void struct_sizes(int64_t *sizes, int64_t count) {
 #define REAL double
 #define LOW double
 #include "kernel.c"
+
+/* Successive steps with products of product.h. For small steps, one call each from Python takes too long. */
+void run(const Grid *grid, const Step *step, int64_t steps, const Product *product) {
+    for (const Step *end = step + steps; step < end; step++) {
+        enter_float(grid, step);
+        for (int64_t p = 0; p < grid->phases; p++) {
+            if (step->x[p] != step->h) read_float(grid, step, p);
+            multiply(step->groups, step->group, grid->batch, product[p].K, product[p].N, product[p].panels,
+                     (float *)step->x[p] + product[p].column, grid->pitch_h, step->gates[p], grid->pitch_g[p],
+                     grid->threads);
+            forward_float(grid, step, p);
+        }
+    }
+}
+
+/* Their backward, the last step first. */
+void run_back(const Grid *grid, const Step *first, int64_t steps, const Product *product) {
+    for (const Step *step = first + steps; step-- > first;) {
+        for (int64_t p = grid->phases; p-- > 0;) {
+            backward_float(grid, step, p);
+            multiply(step->groups, step->group, grid->batch, product[p].K, product[p].N, product[p].panels,
+                     step->gates[p], grid->pitch_g[p], (float *)step->grad_x[p] + product[p].column, grid->pitch_h,
+                     grid->threads);
+        }
+        finish_float(grid, step);
+    }
+}
 
 #else
 
@@ -203,7 +238,7 @@ static inline REAL *NAME(beyond)(const Grid *grid, const Transform *t, int64_t n
                                  int64_t columns, int64_t column, void *out) {
     const int64_t successor = t->successor[n];
     if (successor >= 0) return (REAL *)next + (successor * grid->batch + b) * columns + column;
-    return out ? (REAL *)out + (t->face[n] * grid->batch + b) * t->d : 0;
+    return out ? (REAL *)out + (t->exit[n] * grid->batch + b) * t->d : 0;
 }
 
 static inline int NAME(masked)(const Grid *grid, int64_t row) { return grid->mask && !grid->mask[row]; }
@@ -354,11 +389,10 @@ void NAME(forward)(const Grid *grid, const Step *step, int64_t phase) {
         const REAL *bias = (const REAL *)grid->bias[phase] + grid->weight_set[n] * grid->G[phase] + t->gates;
         const REAL *h = (const REAL *)step->h + r * H + t->hidden, *m = (const REAL *)step->m + r * M + t->memory;
         REAL unused_h[t->d], unused_m[t->d];
-        REAL *new_h = unused_h, *new_m = unused_m;
-        if (!step->discard) {
-            new_h = NAME(beyond)(grid, t, n, b, step->next_h, H, t->hidden, t->out_h);
-            new_m = t->kind == LSTM ? NAME(beyond)(grid, t, n, b, step->next_m, M, t->memory, t->out_m) : 0;
-        }
+        REAL *new_h = NAME(beyond)(grid, t, n, b, step->next_h, H, t->hidden, t->out_h);
+        REAL *new_m = NAME(beyond)(grid, t, n, b, step->next_m, M, t->memory, t->out_m);
+        if (!new_h) new_h = unused_h;
+        if (!new_m) new_m = unused_m;
         if (NAME(masked)(grid, row)) {
             memcpy(new_h, h, t->d * sizeof(REAL));
             if (t->kind == LSTM) memcpy(new_m, m, t->d * sizeof(REAL));
@@ -369,8 +403,8 @@ void NAME(forward)(const Grid *grid, const Step *step, int64_t phase) {
         } else {
             NAME(transfer)(t->d, t->kind, g, bias, new_h);
         }
-        if (t->blocks_h && !step->discard) memcpy((REAL *)t->blocks_h + row * t->d, new_h, t->d * sizeof(REAL));
-        if (t->blocks_m && !step->discard) memcpy((REAL *)t->blocks_m + row * t->d, new_m, t->d * sizeof(REAL));
+        if (t->blocks_h) memcpy((REAL *)t->blocks_h + row * t->d, new_h, t->d * sizeof(REAL));
+        if (t->blocks_m) memcpy((REAL *)t->blocks_m + row * t->d, new_m, t->d * sizeof(REAL));
         if (phase + 1 < grid->phases)
             NAME(drop)(grid, phase + 1, row, t->hidden, t->d, new_h, (LOW *)step->x[phase + 1] + r * H + t->hidden);
     }

@@ -1,6 +1,7 @@
 """The structures of ``kernel.c`` and ``step.h`` mirrored with ctypes, and how a call fills them."""
 
 import ctypes
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -11,12 +12,14 @@ from gridlstm.cells import CONNECTIONS, GRU, LSTM, Cell
 from gridlstm.engines.backend import Boundary
 from gridlstm.engines.buffers import Buffers, Call, Gradients, Rows
 from gridlstm.engines.workspace import pitch
+from gridlstm.geometry import Plan
 from gridlstm.state import State
 
 __all__ = [
     "PANEL",
     "SIZES",
     "GridStruct",
+    "ProductStruct",
     "StepStruct",
     "StepperStruct",
     "fill_grid",
@@ -35,7 +38,7 @@ class TransformStruct(ctypes.Structure):
 
     _fields_ = [
         *((name, _int) for name in ("kind", "phase", "d", "standard", "hidden", "memory", "gates")),
-        *((name, _pointer) for name in ("successor", "face", "enters")),
+        *((name, _pointer) for name in ("successor", "face", "exit", "enters")),
         *((f"{where}_{vector}", _pointer) for where in ("in", "out", "blocks") for vector in "hm"),
     ]
 
@@ -62,11 +65,18 @@ class StepStruct(ctypes.Structure):
     _fields_ = [
         ("start", _int),
         ("n", _int),
-        ("discard", _int),
+        ("groups", _int),
+        ("group", _pointer),
         *((name, _pointer) for name in ("h", "m", "next_h", "next_m")),
         *((name, _pointer) for name in ("grad_h", "grad_m", "next_grad_h", "next_grad_m")),
         *((name, _pointer * 2) for name in ("x", "gates", "grad_x")),
     ]
+
+
+class ProductStruct(ctypes.Structure):
+    """``Product`` in ``kernel.c``: the matrices of a phase."""
+
+    _fields_ = [*((name, _int) for name in ("K", "N", "column")), ("panels", _pointer)]
 
 
 class StepperStruct(ctypes.Structure):
@@ -82,7 +92,7 @@ class StepperStruct(ctypes.Structure):
 
 PANEL = 64
 """The number of rows of a panel in ``step.h``."""
-STRUCTS = (TransformStruct, GridStruct, StepStruct, StepperStruct)
+STRUCTS = (TransformStruct, GridStruct, StepStruct, ProductStruct, StepperStruct)
 SIZES = [*(ctypes.sizeof(struct) for struct in STRUCTS), PANEL]
 """The kernel must report the same sizes when it is loaded."""
 
@@ -118,7 +128,10 @@ def fill_grid(call: Call, boundary: Boundary, like: Tensor) -> tuple[GridStruct,
                 transform.hidden.start,
                 0 if transform.memory is None else transform.memory.start,
                 transform.gates.start,
-                *(array.ctypes.data for array in (plan.successor[i], plan.face[i], plan.enters[i])),
+                *(
+                    array.ctypes.data
+                    for array in (plan.successor[i], plan.face[i], plan.exit[i], plan.enters[i])
+                ),
                 *(pointer(t) for s in (boundary.incoming, boundary.outgoing, blocks) for t in s[i]),
             )
             for i, transform in enumerate(block.transforms)
@@ -150,6 +163,15 @@ def fill_grid(call: Call, boundary: Boundary, like: Tensor) -> tuple[GridStruct,
     return grid, alive
 
 
+@lru_cache(maxsize=256)
+def _step_table(plan: Plan) -> NDArray[np.int64]:
+    """The first fields of :class:`StepStruct`: start, number of blocks, and the groups."""
+    arrays = [step.group_array for step in plan.steps]
+    addresses = [(len(groups), groups.ctypes.data) for groups in arrays]
+    rows = [(step.start, step.stop - step.start) for step in plan.steps]
+    return np.concatenate([np.array(rows), np.array(addresses)], 1)
+
+
 def fill_steps(call: Call, buffers: Buffers, gradients: Gradients | None) -> NDArray[np.int64]:
     """All steps in order, each a row with the fields of :class:`StepStruct`."""
     steps = call.plan.steps
@@ -166,8 +188,7 @@ def fill_steps(call: Call, buffers: Buffers, gradients: Gradients | None) -> NDA
         if following is not None:
             table[:-1, getattr(StepStruct, following).offset // ctypes.sizeof(_int)] = table[1:, column]
 
-    table[:-1, 0] = [step.start for step in steps]
-    table[:-1, 1] = [step.stop - step.start for step in steps]
+    table[:-1, :4] = _step_table(call.plan)
     fill("h", buffers.hidden, "next_h")
     fill("m", buffers.memory, "next_m")
     phases = {"x": buffers.inputs, "gates": buffers.gates}

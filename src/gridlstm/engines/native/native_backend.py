@@ -1,7 +1,7 @@
 """The backend in C; ``torch_backend.py`` computes the same."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -14,9 +14,10 @@ from gridlstm.engines.backend import Backend, Boundary, kernel_reasons
 from gridlstm.engines.buffers import Buffers, Call, Gradients
 from gridlstm.engines.native.build import library, load_kernel
 from gridlstm.engines.native.compiler import describe_processors
-from gridlstm.engines.native.layout import StepStruct, fill_grid, fill_steps, kind_of
+from gridlstm.engines.native.layout import ProductStruct, fill_grid, fill_steps, kind_of
 from gridlstm.engines.native.panels import Panels
 from gridlstm.engines.products import Matrices
+from gridlstm.engines.recording import is_watched
 
 __all__ = ["NativeBackend", "use_native"]
 
@@ -25,7 +26,6 @@ _SUFFIXES = {
     (torch.float32, torch.bfloat16): "bfloat16",
     (torch.float64, torch.float64): "double",
 }
-_DISCARD = StepStruct.discard.offset // ctypes.sizeof(ctypes.c_int64)
 _enabled: ContextVar[bool] = ContextVar("native", default=True)
 
 
@@ -56,6 +56,7 @@ class NativeBackend(Backend):
     def __init__(
         self, call: Call, buffers: Buffers, gradients: Gradients | None, boundary: Boundary
     ) -> None:
+        super().__init__(call, buffers, gradients, boundary)
         like = buffers.hidden.data
         grid, self._alive = fill_grid(call, boundary, like)
         self._grid = ctypes.byref(grid)
@@ -90,6 +91,31 @@ class NativeBackend(Backend):
             return Backend.pack(matrices, call)
         return Panels(kernel, matrices)
 
+    def run(self, steps: range, products: Sequence[Matrices]) -> None:
+        """In one call, if all products are those of ``product.h``; see :meth:`Backend.run`."""
+        if not self._run_at_once("run", steps, products):
+            super().run(steps, products)
+
+    def run_back(self, steps: range, products: Sequence[Matrices]) -> None:
+        """The same; see :meth:`Backend.run_back`."""
+        if not self._run_at_once("run_back", steps, products):
+            super().run_back(steps, products)
+
+    def _run_at_once(self, name: str, steps: range, products: Sequence[Matrices]) -> bool:
+        kernel, panels = library(), [p for p in products if isinstance(p, Panels)]
+        if kernel is None or len(panels) < len(products) or is_watched():
+            return False
+        structs = (ProductStruct * len(panels))(
+            *(
+                ProductStruct(*p.shape[1:], columns.start, p.address)
+                for p, columns in zip(panels, self.call.columns, strict=True)
+            )
+        )
+        getattr(kernel, name)(
+            self._grid, self._at(steps.start), ctypes.c_int64(len(steps)), ctypes.byref(structs)
+        )
+        return True
+
     def enter(self, s: int) -> None:
         """Calls ``enter`` of ``kernel.c``."""
         self._enter(self._grid, self._at(s))
@@ -98,9 +124,8 @@ class NativeBackend(Backend):
         """Calls ``read`` of ``kernel.c``."""
         self._read(self._grid, self._at(s), ctypes.c_int64(p))
 
-    def forward(self, s: int, p: int, *, discard: bool = False) -> None:
+    def forward(self, s: int, p: int) -> None:
         """Calls ``forward`` of ``kernel.c``."""
-        self._steps[s, _DISCARD] = discard
         self._forward(self._grid, self._at(s), ctypes.c_int64(p))
 
     def backward(self, s: int, p: int) -> None:

@@ -1,7 +1,8 @@
 """Matrix products of a step by the compiled kernel: ``product.h``."""
 
 import ctypes
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -37,9 +38,8 @@ class Panels(Matrices):
 
     Attributes:
         shape: ``(sets, K, N)``.
+        address: where they begin in memory.
     """
-
-    rows_are_independent = True
 
     def __init__(self, kernel: Kernel, matrices: Tensor) -> None:
         self.shape = sets, self._rows, self._columns = tuple(matrices.shape)
@@ -47,24 +47,30 @@ class Panels(Matrices):
         size = sets * -(-self._columns // width) * self._rows * width
         self._workspace = Workspace()
         self._panels = self._workspace.take((size,), matrices)
+        self.address = self._panels.data_ptr()
         pack(
             *matrices.shape,
             matrices.data_ptr(),
             *matrices.stride(),
-            self._panels.data_ptr(),
+            self.address,
             torch.get_num_threads(),
         )
 
     def multiply(self, x: Tensor, step: Step, out: Tensor) -> None:
         """See :meth:`Matrices.multiply`."""
+        self.prepare(x, step, out)()
+
+    def prepare(self, x: Tensor, step: Step, out: Tensor) -> Callable[[], None]:
+        """A function that multiplies, as :meth:`multiply`. The caller keeps the operands alive."""
         groups = step.group_array
-        self._multiply(
+        return partial(
+            self._multiply,
             len(groups),
             groups.ctypes.data,
             x.shape[1],
             self._rows,
             self._columns,
-            self._panels.data_ptr(),
+            self.address,
             x.data_ptr(),
             x.stride(1),
             out.data_ptr(),
