@@ -75,8 +75,9 @@ class GridLSTM(Shareable, GridParameters, Drawable):
             names gives those of some dimensions: ``{"time": (0.05, 0.5)}``.
         engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and supports second and
             forward-mode derivatives. Both give the same results.
-        recompute: keep only the vectors between blocks for the backward pass, which recomputes the
-            gates. Takes less memory and more time. No effect with the reference engine.
+        recompute: cut the grid into up to eight pieces along its first dimension, and keep only the
+            vectors between them for the backward pass, which runs the pieces again. Takes less memory
+            and more time. No effect with the reference engine.
         device: the device of the parameters.
         dtype: the dtype of the parameters, and of all vectors.
 
