@@ -120,8 +120,7 @@ def forward_pass(
     packed = [pack(choice, w.weight, call, p) for p, w in enumerate(weights)]
     if buffers.boundary is not None:
         copy(Move(slice(None), _first_faces(call)), incoming[_cut(call)], buffers.boundary)
-    for piece in call.plan.pieces:
-        backend.run(piece, packed)
+    backend.run(range(len(call.plan.steps)), packed)
     if buffers.boundary is not None:
         last = _last_faces(call)
         copy(Move(last, slice(None)), buffers.boundary, outgoing[_cut(call)])
@@ -166,20 +165,17 @@ def backward_pass(
         choice.pack(w.weight[..., columns], call)
         for w, columns in zip(weights, call.columns, strict=True)
     ]
-    parts = call.plan.pieces if again else [range(len(call.plan.steps))]
+    parts = call.plan.pieces if again else (range(len(call.plan.steps)),)
     grad_weights = GradWeights(weights, buffers, call.columns, parts)
     if gradients.boundary is not None:
         last = _last_faces(call)
         gradients.boundary.map(lambda t: t[last].zero_())
         copy(Move(slice(None), last), grads[_cut(call)], gradients.boundary)
-    for piece in reversed(call.plan.pieces):
+    for part in reversed(parts):
         if again:
-            again.run(piece, packed)
-        backend.run_back(piece, back)
-        if again:
-            grad_weights.add(piece)
-    if not again:
-        grad_weights.add(parts[0])
+            again.run(part, packed)
+        backend.run_back(part, back)
+        grad_weights.add(part)
     if gradients.boundary is not None:
         copy(Move(_first_faces(call), slice(None)), gradients.boundary, entering[_cut(call)])
     sums = zip(grad_weights.finish(), gradients.vectors, strict=True)
