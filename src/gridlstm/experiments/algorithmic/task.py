@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from gridlstm.data.draw import draw_split
 
-__all__ = ["BLANK", "Ints", "Samples", "Task"]
+__all__ = ["BLANK", "BLOCK", "Ints", "Samples", "Task"]
 
 Ints = NDArray[np.int64]
 
 BLANK = 0
 """The symbol ``-``: delimiter, end of result and padding."""
 BLOCK = 1000
-"""Samples are made this many at a time: for those of a batch, NumPy's calls take longer than the work."""
+"""Samples are made this many at a time: for one batch, NumPy's calls take longer than the work."""
 
 
 class Samples(NamedTuple):
