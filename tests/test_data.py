@@ -5,7 +5,7 @@ import pytest
 
 from gridlstm.data.draw import draw
 from gridlstm.experiments.addition.data import AdditionTask, GrowingAdditionTask
-from gridlstm.experiments.algorithmic.task import BLANK, Task
+from gridlstm.experiments.algorithmic.task import BLANK, BLOCK, Task
 from gridlstm.experiments.memorization.data import MemorizationTask
 from gridlstm.experiments.parity.data import ParityTask
 
@@ -55,6 +55,16 @@ def test_a_sample_depends_only_on_seed_and_number(task: Task) -> None:
     part = task.draw(5, 17, 9)
     for all_of_them, some in zip(whole, part, strict=True):
         np.testing.assert_array_equal(some, all_of_them[17:26])
+
+
+@each_task
+@pytest.mark.parametrize("held_out", [False, True])
+def test_blocks_are_not_seen_in_the_samples(task: Task, held_out: bool) -> None:
+    first, count = BLOCK - 3, BLOCK + 7
+    drawn = task.draw(5, first, count, held_out=held_out)
+    picked = task.pick(5, np.arange(first, first + count), held_out=held_out)
+    for some, expected in zip(drawn, picked, strict=True):
+        np.testing.assert_array_equal(some, expected)
 
 
 @each_task

@@ -178,4 +178,6 @@ def _to_faces(tensor: Tensor) -> Tensor:
 
 def from_faces(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
     """``[faces or blocks, batch, hidden]`` to ``[batch, *sizes, hidden]``."""
+    if not sizes:
+        return tensor.squeeze(0)
     return tensor.view(*sizes, *tensor.shape[1:]).movedim(-2, 0)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["Seconds", "set_threads", "time_in_turn", "time_once"]
+__all__ = ["LEAST", "Seconds", "set_threads", "time_in_turn", "time_once"]
 
 Seconds = dict[str, dict[str, list[float]]]
 """Seconds of every round, by number of threads and name."""

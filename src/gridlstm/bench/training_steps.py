@@ -27,7 +27,7 @@ from gridlstm.bench.measure import LARGE
 from gridlstm.bench.options import TrainBench
 from gridlstm.bench.recorded import Product, Recorder, replay
 from gridlstm.bench.summary import summarise
-from gridlstm.bench.timing import set_threads, time_in_turn, time_once
+from gridlstm.bench.timing import LEAST, set_threads, time_in_turn, time_once
 from gridlstm.bench.training_table import PARTS, train_tables
 from gridlstm.engines.native.build import library
 from gridlstm.experiments.registry import EXPERIMENTS
@@ -233,15 +233,24 @@ def _time_rounds(
     options: TrainBench,
     progress: Callable[[str], None],
 ) -> dict[str, list[float]]:
-    """Seconds of each round: of a whole update, of its parts, of its products, and of the limit."""
-    parts: dict[str, list[float]] = {part: [] for part in (*PARTS, "engine")}
+    """Seconds of each round: of a whole update, of its parts, of its products, and of the limit.
+
+    Short updates are repeated, as in training. After other work, the caches do not have their memory.
+    """
+    parts: dict[str, list[float]] = {part: [] for part in (*PARTS, "engine", "update")}
 
     def update() -> None:
         trainer.watch = watch = _Stopwatch()
-        with watch_engine(watch):
+        first = trainer.step
+
+        def step() -> None:
             trainer.update()
+            trainer.step += 1
+
+        with watch_engine(watch):
+            parts["update"].append(time_once(step, LEAST))
         for part, spent in watch.seconds.items():
-            parts[part].append(spent)
+            parts[part].append(spent / (trainer.step - first))
 
     limits = make_limits(bfloat16=trainer.settings.bfloat16 and has_bfloat16(), quick=options.quick)
     with set_threads(threads):

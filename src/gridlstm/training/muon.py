@@ -76,7 +76,8 @@ class Muon(torch.optim.Optimizer):
             for params, orthogonal in ((matrices, True), (others, False))
             if params
         ]
-        super().__init__(groups, {"lr": lr, "momentum": momentum, "betas": betas})
+        # load_state_dict puts the steps where a fused Adam expects them if the groups say so.
+        super().__init__(groups, {"lr": lr, "momentum": momentum, "betas": betas, "fused": True})
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -120,7 +121,7 @@ class Muon(torch.optim.Optimizer):
             state = self.state[parameter]
             if not state:
                 state["average"], state["square"] = (torch.zeros_like(parameter) for _ in range(2))
-                state["step"] = torch.zeros((), device="cpu")
+                state["step"] = torch.zeros((), device=parameter.device)
         states = [self.state[parameter] for parameter in parameters]
         beta1, beta2 = group["betas"]
         adam(
@@ -130,7 +131,7 @@ class Muon(torch.optim.Optimizer):
             [state["square"] for state in states],
             [],
             [state["step"] for state in states],
-            foreach=True,
+            fused=group["fused"],
             amsgrad=False,
             beta1=beta1,
             beta2=beta2,

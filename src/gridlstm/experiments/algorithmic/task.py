@@ -1,7 +1,7 @@
 """Tasks: sources of samples that are a pure function of a seed and the number of the sample."""
 
 from abc import ABC, abstractmethod
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from gridlstm.data.draw import draw_split
 
-__all__ = ["BLANK", "Ints", "Samples", "Task"]
+__all__ = ["BLANK", "BLOCK", "Ints", "Samples", "Task"]
 
 Ints = NDArray[np.int64]
 
 BLANK = 0
 """The symbol ``-``: delimiter, end of result and padding."""
+BLOCK = 1000
+"""Samples are made this many at a time: for one batch, NumPy's calls take longer than the work."""
 
 
 class Samples(NamedTuple):
@@ -60,8 +62,17 @@ class Task(ABC):
         Raises:
             ValueError: if there are too few different contents.
         """
-        return self.pick(seed, np.arange(first, first + count), held_out=held_out)
+        parts = []
+        for start in range(first - first % BLOCK, first + count, BLOCK):
+            inside = slice(max(first - start, 0), first + count - start)
+            parts.append([array[inside] for array in _block(self, seed, start, held_out)])
+        return Samples(*map(np.concatenate, zip(*parts, strict=True)))
 
     def pick(self, seed: int, numbers: Ints, *, held_out: bool = False) -> Samples:
         """Draws samples with these numbers."""
         return self.encode(draw_split(numbers, held_out, partial(self.contents, seed)))
+
+
+@lru_cache(maxsize=2)  # One of training and one of evaluation.
+def _block(task: Task, seed: int, start: int, held_out: bool) -> Samples:
+    return task.pick(seed, np.arange(start, start + BLOCK), held_out=held_out)
