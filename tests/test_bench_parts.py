@@ -129,7 +129,7 @@ def test_recorded_products_have_the_layout_of_the_engine() -> None:
     assert {product.right.shape for product in forward} == {(12, 48)}
     assert {product.right.stride for product in forward} == {(48, 1)}  # Not the (1, 12) of W^T.
     assert {product.right.shape for product in backward} == {(48, 12)}
-    assert [product.adds for product in products] == [False] * 2 * steps + [True]
+    assert [product.adds for product in products] == [False] * (2 * steps + 1)
     # The rows of all steps are one piece of memory, which the last product reads as a whole.
     assert len({product.out.memory for product in forward}) == 1
     assert sorted(product.out.offset for product in forward) == [p.out.offset for p in forward]
@@ -144,7 +144,12 @@ def test_products_of_the_compiled_kernel_are_recorded_too() -> None:
     assert [product.step is not None for product in products] == [True] * len(steps) + [False]
     assert {product.right.shape for product in steps} == {(1, 12, 48), (1, 48, 12)}
     assert sum(product.flops for product in products) == SMALL.flops()
-    assert gradient.adds
+    assert not gradient.adds
+    assert record_products(replay(products)) == products
+    # Recomputed in pieces, the gradient of the weights is a sum.
+    case = replace(SMALL, sizes=(16, 3), batch=8)
+    products = record_products(GridStep(case, recompute=True))
+    assert [product.adds for product in products if product.step is None] == [False, *[True] * 7]
     assert record_products(replay(products)) == products
 
 

@@ -139,10 +139,10 @@ class GridParameters(FixedArguments):
             # A cell that adds its bias itself has it among its vectors.
             kind = None if "bias" in cell.vectors else "bias"
             biases.append(self._vector(transform, kind, cell.rows))
-        weight = _join(weights, -2)
+        weight = torch.cat(weights, -2)
         plain = any("bias" not in self.block.transforms[i].cell.vectors for i in phase)
         bias, joined = (
-            _join(parts, -1).view(weight[..., 0, 0].numel(), -1) if used else None
+            torch.cat(parts, -1).view(weight[..., 0, 0].numel(), -1) if used else None
             for parts, used in ((biases, self.bias and plain), (vectors, bool(vectors)))
         )
         return PhaseWeights(weight.view(-1, *weight.shape[-2:]), bias, joined)
@@ -154,11 +154,6 @@ class GridParameters(FixedArguments):
             return found
         weight, columns = self.weights_of(transform.name)[0], transform.hidden
         return weight.new_zeros(*weight.shape[:-2], count * (columns.stop - columns.start))
-
-
-def _join(tensors: Sequence[Tensor], axis: int) -> Tensor:
-    """The tensors side by side, contiguous. A single one is not copied."""
-    return tensors[0].contiguous() if len(tensors) == 1 else torch.cat(list(tensors), axis)
 
 
 def _counts_changes(parameter: Tensor) -> bool:

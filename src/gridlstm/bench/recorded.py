@@ -120,6 +120,7 @@ class Recorder(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         if func.overloadpacket in PRODUCTS and out.numel() > 0:
             adds = len(args) == 3 and args[0].data_ptr() == out.data_ptr()
+            adds = adds and (kwargs or {}).get("beta", 1) != 0
             left, right, result = (self._operand(tensor) for tensor in (*args[-2:], out))
             self.products.append(Product(left, right, result, adds, self.part))
         return out

@@ -1,7 +1,7 @@
 """The matrix products of a step, and of all steps: where the engine should spend its time."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor
@@ -90,9 +90,13 @@ class GradWeights:
         # Before the loop over the steps, which must not wait for copies to a device.
         self._by_set = {part: make_by_set(plan, device, part) for part in parts}
         self._sums = [
-            PhaseWeights(_new(w.weight).zero_(), None if w.bias is None else torch.zeros_like(w.bias))
+            PhaseWeights(_new(w.weight), None if w.bias is None else torch.zeros_like(w.bias))
             for w in weights
         ]
+        for sums, used in zip(self._sums, columns, strict=True):
+            if used != slice(0, sums.weight.shape[-1]):
+                sums.weight.zero_()
+        self._begun: set[int] = set()  # The weight sets whose sums are not just memory any more.
 
     def add(self, part: range) -> None:
         """Adds one of the parts."""
@@ -100,7 +104,9 @@ class GradWeights:
             self._sums, self._buffers.gates, self._buffers.inputs, self._columns, strict=True
         ):
             read = sums._replace(weight=sums.weight[..., columns])
-            _add(read, gates.of(part), inputs.of(part)[..., columns], self._by_set[part])
+            grad, x = gates.of(part), inputs.of(part)[..., columns]
+            _add(read, grad, x, self._by_set[part], self._begun)
+        self._begun.update(number for number, _ in self._by_set[part])
 
     def finish(self) -> list[PhaseWeights]:
         """The gradients, one per phase."""
@@ -108,7 +114,11 @@ class GradWeights:
 
 
 def _add(
-    sums: PhaseWeights, grad: Tensor, x: Tensor, by_set: Sequence[tuple[int, Tensor | slice]]
+    sums: PhaseWeights,
+    grad: Tensor,
+    x: Tensor,
+    by_set: Sequence[tuple[int, Tensor | slice]],
+    begun: Collection[int],
 ) -> None:
     """Adds the contribution of some blocks.
 
@@ -118,6 +128,6 @@ def _add(
     for number, blocks in by_set:
         rows, columns = grad[blocks].flatten(0, 1), x[blocks].flatten(0, 1)
         target = sums.weight[number]
-        torch.addmm(target, rows.mT, columns, out=target)
+        torch.addmm(target, rows.mT, columns, beta=number in begun, out=target)
         if sums.bias is not None:
             sums.bias[number] += rows.sum(0, dtype=sums.bias.dtype)
