@@ -75,9 +75,8 @@ class GridLSTM(Shareable, GridParameters, Drawable):
             names gives those of some dimensions: ``{"time": (0.05, 0.5)}``.
         engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and supports second and
             forward-mode derivatives. Both give the same results.
-        recompute: cut the grid into up to eight pieces along its first dimension, and keep only the
-            vectors between them for the backward pass, which runs the pieces again. Takes less memory
-            and more time. No effect with the reference engine.
+        recompute: keep only the vectors between a few pieces along the first dimension for the backward
+            pass, which runs these again: less memory, more time. Not with the reference engine.
         device: the device of the parameters.
         dtype: the dtype of the parameters, and of all vectors.
 
