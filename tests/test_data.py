@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from gridlstm.data.draw import draw
-from gridlstm.experiments.addition.data import AdditionTask, GrowingAdditionTask
+from gridlstm.experiments.addition.data import (
+    AdditionTask,
+    FillingAdditionTask,
+    GrowingAdditionTask,
+)
 from gridlstm.experiments.algorithmic.task import BLANK, BLOCK, Task
 from gridlstm.experiments.memorization.data import MemorizationTask
 from gridlstm.experiments.parity.data import ParityTask
@@ -162,3 +166,25 @@ def test_numbers_that_grow() -> None:
             expected = AdditionTask(6).draw(0, 400, 20, held_out=held_out)
             assert (getattr(whole, name) == getattr(expected, name)).all()
     assert task.draw(0, 0, 4, held_out=True).inputs.shape == (4, 22)
+
+
+def test_second_numbers_fill_up() -> None:
+    task, shares = FillingAdditionTask(15, fill=10_000), []
+    for first in (0, 5000, 10_000):
+        samples = task.draw(3, first, 2000)
+        decoded = [[task.show(s) for s in row] for row in samples.inputs[:20]]
+        for row, target in zip(decoded, samples.targets, strict=False):
+            _, a, b, *_ = "".join(row).split("-")
+            assert "".join(task.show(s) for s in target).strip("-") == str(int(a) + int(b))
+        numbers = samples.inputs[:, 1:16], samples.inputs[:, 17:32]
+        assert (numbers[0][:, 1:] == 1).mean() == pytest.approx(0.1, abs=0.01)
+        assert (numbers[1][:, 0] > 1).all()  # No leading zeros.
+        shares.append((numbers[1][:, 1:] == 1).mean())
+    # A digit stays with probability u ** k for uniform u: 1 / (k + 1) of all, for k = 3, 1.5 and 0.
+    expected = [1 - 0.9 / (k + 1) for k in (3 - 0.3, 1.5 - 0.3, 0)]
+    assert shares == pytest.approx(expected, abs=0.02)
+    plain = AdditionTask(15)
+    for held_out, first in ((True, 0), (False, 10_000)):
+        found, want = (t.draw(3, first, 50, held_out=held_out) for t in (task, plain))
+        assert (found.inputs == want.inputs).all()
+    assert not (task.draw(3, 0, 50).inputs == plain.draw(3, 0, 50).inputs).all()

@@ -3,16 +3,19 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridlstm.data.draw import draw
 from gridlstm.experiments.algorithmic.task import BLANK, Ints, Samples, Task
 
-__all__ = ["AdditionTask", "GrowingAdditionTask"]
+__all__ = ["AdditionTask", "FillingAdditionTask", "GrowingAdditionTask"]
 
 SHORTEST = 3
 """The number of digits that growing numbers start with."""
 GROWTH = 2**32
 """A stream of random numbers beyond those of contents."""
+ZEROS = 2**33
+"""The first of the streams that choose zeros."""
 
 
 @dataclass(frozen=True)
@@ -93,3 +96,35 @@ class GrowingAdditionTask(AdditionTask):
             for padded, part in zip(samples, of_length, strict=True):
                 padded[rows, : part.shape[1]] = part
         return samples
+
+
+@dataclass(frozen=True)
+class FillingAdditionTask(AdditionTask):
+    """Addition whose training starts with second numbers that are mostly zeros.
+
+    Where the second number has a zero, the result has the digit of the first number, or the next one
+    after it. So a network first learns to keep a number, then to add single digits to it, and numbers
+    always have all digits, at the same places. The expected share of zeros falls from three quarters to
+    none after ``fill`` samples. Held-out samples are those of :class:`AdditionTask`.
+    """
+
+    fill: int = 200_000
+
+    def contents(self, seed: int, samples: Ints, attempt: int) -> Ints:
+        """The digits of both numbers, ``[samples, 2 · digits]``, some of the second ones zero."""
+        digits, stream = super().contents(seed, samples, attempt), ZEROS + 2 * attempt
+        left = 1 - np.minimum(1, samples / self.fill)[:, None]
+        kept = _fractions(seed, samples, 1, stream) ** (3 * left)
+        zero = _fractions(seed, samples, self.digits - 1, stream + 1) >= kept
+        digits[:, self.digits + 1 :][zero] = 0
+        return digits
+
+    def pick(self, seed: int, numbers: Ints, *, held_out: bool = False) -> Samples:
+        """As :meth:`Task.pick`; held-out samples have no additional zeros."""
+        task = AdditionTask(self.digits) if held_out else super()
+        return task.pick(seed, numbers, held_out=held_out)
+
+
+def _fractions(seed: int, samples: Ints, width: int, stream: int) -> NDArray[np.float64]:
+    """Random numbers from 0 to below 1, ``[samples, width]``."""
+    return draw(seed, samples, width, 0, 2**31, stream) / 2**31

@@ -19,6 +19,9 @@ class AdditionOptions(Options):
     pace: int | None = None
     """Start with numbers of up to three digits, and add one digit after every this many samples.
     Default: all numbers have all digits from the start, as in the paper."""
+    fill: int | None = None
+    """Start with second numbers that are mostly zeros, and with fewer zeros until this many samples.
+    Default: random digits from the start, as in the paper."""
     network: SymbolNetwork = "tied-grid"
     """The network to train: 2-LSTM or Stacked LSTM, with weights tied along depth or not."""
     layers: Layers = 18
@@ -33,7 +36,9 @@ class AdditionOptions(Options):
     def __post_init__(self) -> None:
         check_types(self)
         check_task(self, "digits", "layers", "hidden")
-        check_fields(self, "pace", least=1, optional=True)
+        check_fields(self, "pace", "fill", least=1, optional=True)
+        if self.pace is not None and self.fill is not None:
+            raise ValueError(f"fill: expected None with pace {self.pace}, got {self.fill}")
 
     @property
     def size(self) -> int:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gridlstm.experiments.addition.data import AdditionTask, GrowingAdditionTask
+from gridlstm.experiments.addition.data import AdditionTask, FillingAdditionTask, GrowingAdditionTask
 from gridlstm.experiments.addition.options import AdditionOptions
 from gridlstm.experiments.algorithmic.symbols import SymbolProblem
 
@@ -16,4 +16,6 @@ class AdditionProblem(SymbolProblem):
         task = AdditionTask(options.digits)
         if options.pace is not None:
             task = GrowingAdditionTask(options.digits, options.pace)
+        if options.fill is not None:
+            task = FillingAdditionTask(options.digits, options.fill)
         super().__init__(options, options.forget_bias, task)
