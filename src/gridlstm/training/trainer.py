@@ -251,16 +251,12 @@ class Trainer:
             loss.backward()
         with self.watch("clipping"):
             value = self.processes.mean(loss.item())
-            parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-            total = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
-            norm = total.item()
-            if not math.isfinite(value) or not math.isfinite(norm):
+            norm = nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip or math.inf)
+            if not math.isfinite(value) or not bool(norm.isfinite()):
                 raise TrainingError(
-                    f"step {self.step + 1}: the loss is {value}, the gradient's norm {norm}; "
+                    f"step {self.step + 1}: the loss is {value}, the gradient's norm {norm.item()}; "
                     f"{self._last_checkpoint()}"
                 )
-            if settings.clip is not None and norm > settings.clip:
-                nn.utils.clip_grads_with_norm_(parameters, settings.clip, total)
         with self.watch("optimiser"):
             self.optimizer.step()
         return value
