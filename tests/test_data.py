@@ -9,6 +9,7 @@ from gridlstm.experiments.addition.data import (
     FillingAdditionTask,
     GrowingAdditionTask,
 )
+from gridlstm.experiments.addition.options import AdditionOptions
 from gridlstm.experiments.algorithmic.task import BLANK, BLOCK, Task
 from gridlstm.experiments.memorization.data import MemorizationTask
 from gridlstm.experiments.parity.data import ParityTask
@@ -188,3 +189,10 @@ def test_second_numbers_fill_up() -> None:
         found, want = (t.draw(3, first, 50, held_out=held_out) for t in (task, plain))
         assert (found.inputs == want.inputs).all()
     assert not (task.draw(3, 0, 50).inputs == plain.draw(3, 0, 50).inputs).all()
+
+
+def test_numbers_grow_or_fill_up() -> None:
+    with pytest.raises(ValueError, match=r"^fill: expected None with pace 24000, got 100$"):
+        AdditionOptions(pace=24_000, fill=100)
+    with pytest.raises(ValueError, match=r"^fill: expected at least 1, got 0$"):
+        AdditionOptions(fill=0)

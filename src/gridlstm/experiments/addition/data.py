@@ -121,8 +121,9 @@ class FillingAdditionTask(AdditionTask):
 
     def pick(self, seed: int, numbers: Ints, *, held_out: bool = False) -> Samples:
         """As :meth:`Task.pick`; held-out samples have no additional zeros."""
-        task = AdditionTask(self.digits) if held_out else super()
-        return task.pick(seed, numbers, held_out=held_out)
+        if held_out:
+            return AdditionTask(self.digits).pick(seed, numbers, held_out=True)
+        return super().pick(seed, numbers)
 
 
 def _fractions(seed: int, samples: Ints, width: int, stream: int) -> NDArray[np.float64]:
