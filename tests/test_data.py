@@ -194,5 +194,5 @@ def test_second_numbers_fill_up() -> None:
 def test_numbers_grow_or_fill_up() -> None:
     with pytest.raises(ValueError, match=r"^fill: expected None with pace 24000, got 100$"):
         AdditionOptions(pace=24_000, fill=100)
-    with pytest.raises(ValueError, match=r"^fill: expected at least 1, got 0$"):
+    with pytest.raises(ValueError, match=r"^fill: expected at least 1 or None, got 0$"):
         AdditionOptions(fill=0)
