@@ -19,7 +19,7 @@ from gridlstm.figures.save import save_figure
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 CURVES = {
-    "addition-curve": ("runs-addition.json", {"digits": 15}),
+    "addition-curve": ("runs-addition*.json", {"digits": 15}),
     "memorization-curve": ("runs-memorization.json", {}),
     "characters-curve": ("characters-enwik8.json", {}),
     "translation-curve": ("translation-tatoeba.json", {}),
@@ -41,9 +41,9 @@ def collected_curve(run: CollectedRun) -> Curve:
     )
 
 
-def curves(name: str) -> list[Curve]:
-    """The learning curves of a collected file."""
-    return [collected_curve(run) for run in read_runs([RESULTS / name])]
+def curves(pattern: str) -> list[Curve]:
+    """The learning curves of collected files."""
+    return [collected_curve(run) for run in read_runs(sorted(RESULTS.glob(pattern)))]
 
 
 def redraw() -> None:
