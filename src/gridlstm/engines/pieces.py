@@ -28,8 +28,10 @@ def choose_cut(
         recompute: whether the pieces will be recomputed one at a time.
     """
     i = cut_dimension(shape, weights, like, recompute=recompute)
-    if i is None or shape.untied[i]:
-        return None if i is None else Cut(i, 1)
+    if i is None:
+        return None
+    if shape.untied[i]:
+        return Cut(i, 1)
     rows = prod(shape.sizes) // shape.sizes[i] * like.shape[1]
     return Cut(i, max(-(-shape.sizes[i] // PIECES), -(-_least_rows(weights) // max(1, rows))))
 
