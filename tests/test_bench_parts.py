@@ -153,6 +153,17 @@ def test_products_of_the_compiled_kernel_are_recorded_too() -> None:
     assert record_products(replay(products)) == products
 
 
+@pytest.mark.skipif(library() is None, reason="there is no compiled kernel")
+def test_products_run_again_on_as_many_threads_as_there_are_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    again = replay(record_products(GridStep(SMALL)))
+    asked: list[int] = []
+    monkeypatch.setattr(torch, "get_num_threads", lambda: asked.append(7) or 1)
+    again()
+    assert len(asked) == len(record_products(GridStep(SMALL)))
+
+
 def test_the_engine_is_watched_forward_and_backward() -> None:
     seen: list[str] = []
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from gridlstm import Dim, GridLSTM, State
 from gridlstm.engines.native import use_native
 from gridlstm.engines.native.build import library
-from gridlstm.engines.native.panels import Panels
+from gridlstm.engines.native.panels import Panels, multiply_transposed
 from gridlstm.geometry import Step
 
 compiled = pytest.mark.skipif(library() is None, reason="there is no C compiler")
@@ -63,6 +63,31 @@ def test_weight_sets_and_layouts(threads: int) -> None:
         torch.set_num_threads(before)
     used = [1, 1, 3, 4, 4, 4]
     torch.testing.assert_close(got, torch.stack([x[i] @ matrices[n] for i, n in enumerate(used)]))
+
+
+@compiled
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rows", [1, 5, 255, 256, 257, 600])
+@pytest.mark.parametrize(("left", "right"), [(1, 1), (11, 31), (12, 32), (13, 33), (107, 70)])
+def test_gradients_of_weights(left: int, right: int, rows: int, threads: int) -> None:
+    """A product over all rows, of operands and with a result whose rows are further apart."""
+    kernel, before = library(), torch.get_num_threads()
+    assert kernel is not None
+    torch.manual_seed(left + right + rows)
+    x, y = torch.randn(rows, left + 5)[:, :left], torch.randn(rows, right + 2)[:, 2:]
+    whole = torch.full((left, right + 3), torch.nan)
+    out = whole[:, :right]
+    expected = x.double().mT @ y.double()
+    tolerance = {"rtol": 1e-5, "atol": 1e-5 * rows**0.5}
+    torch.set_num_threads(threads)
+    try:
+        multiply_transposed(kernel, x, y, out, adds=False)
+        torch.testing.assert_close(out.double(), expected, **tolerance)
+        multiply_transposed(kernel, x, y, out, adds=True)
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(out.double(), 2 * expected, **tolerance)
+    assert whole[:, right:].isnan().all()
 
 
 SHAPES = {

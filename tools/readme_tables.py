@@ -18,7 +18,7 @@ from gridlstm.bench.summary import ratio_text, with_spread
 from gridlstm.experiments.parity.results import solutions_table
 from gridlstm.experiments.record import import_name
 from gridlstm.experiments.registry import EXPERIMENTS, from_flat
-from gridlstm.experiments.results import CollectedRun, Table, read_runs
+from gridlstm.experiments.results import CollectedRun, Table, group_runs, read_runs, span
 from gridlstm.experiments.translation.results import translation_table
 
 ROOT = Path(__file__).parent.parent
@@ -36,25 +36,27 @@ def results(name: str, pattern: str) -> str:
 
 
 def search() -> str:
-    """The runs of the search for settings, and the settings in which they differ."""
+    """The runs of the search for settings: a row for each setting, over its seeds."""
+    settings = ("forget_bias", "rate", "warmup", "clip", "batch")
     rows = []
-    for run in collected("search-*.json"):
-        options, last = run["options"], run["curve"][-1]
-        solved = run["summary"]["reason"] == "solved"
+    for group in group_runs(collected("search-*.json")):
+        options = group.options
+        solved = [run for run in group.runs if run["summary"]["reason"] == "solved"]
+        others = [run for run in group.runs if run["summary"]["reason"] != "solved"]
         rows.append(
             [
-                f"{run['experiment']}, {_task(run)}",
+                f"{group.runs[0]['experiment']}, {_task(group.runs[0])}",
                 f"{options['network'].replace('-', ' ')}, {options['layers']} x {options['hidden']}",
-                f"{options['optimizer']}, {options['schedule']}",
-                *(f"{options[name]}" for name in ("forget_bias", "rate", "warmup", "clip", "batch")),
-                f"{last['samples'] / 1000:.1f} K" if solved else "",
-                ""
-                if solved
-                else f"{100 * last['accuracy']:.0f} % after {last['samples'] / 1000:.0f} K",
+                options["optimizer"],
+                *(f"{options[name]:g}" for name in settings),
+                group.seeds,
+                span([run["summary"]["samples"] / 1000 for run in solved], ".1f", " K")
+                + (f" ({len(solved)} of {len(group.runs)})" if solved and others else ""),
+                span([100 * run["curve"][-1]["accuracy"] for run in others], ".0f", " %"),
             ]
         )
-    titles = ["task", "network", "optimiser", "forget bias", "rate", "warm-up", "clip", "batch"]
-    return Table([*titles, "solved after", "otherwise"], rows).markdown()
+    titles = ["task", "network", "optimiser", *(name.replace("_", " ") for name in settings)]
+    return Table([*titles, "seeds", "solved after", "accuracy of the others"], rows).markdown()
 
 
 def solutions() -> str:

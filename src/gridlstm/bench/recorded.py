@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gridlstm.engines.native.build import library
+from gridlstm.engines.native import panels
+from gridlstm.engines.native.build import Kernel, library
 from gridlstm.engines.native.panels import Panels
 from gridlstm.engines.recording import is_watched, only_watched
 from gridlstm.geometry import Step
@@ -55,6 +56,7 @@ class Product(NamedTuple):
         part: the part of the work that computed it, see :class:`Recorder`.
         step: of a product of the compiled kernel, the step of the grid that it belongs to. Then A is
             ``[n, batch, k]``, and B ``[sets, k, n]`` in the kernel's own layout.
+        transposed: whether the compiled kernel computes it from A^T, as the gradient of weights.
     """
 
     left: Operand
@@ -63,6 +65,7 @@ class Product(NamedTuple):
     adds: bool = False
     part: str = ""
     step: Step | None = None
+    transposed: bool = False
 
     @property
     def flops(self) -> int:
@@ -88,22 +91,29 @@ class Recorder(TorchDispatchMode):
     @contextmanager
     def listen(self) -> Iterator[None]:
         """Within it, products are recorded. The engine computes as it does without."""
-        multiply = Panels.multiply
+        multiply, multiply_transposed = Panels.multiply, panels.multiply_transposed
 
-        def recorded(panels: Panels, x: Tensor, step: Step, out: Tensor) -> None:
-            multiply(panels, x, step, out)
-            self._panels.append(panels)
+        def recorded(matrices: Panels, x: Tensor, step: Step, out: Tensor) -> None:
+            multiply(matrices, x, step, out)
+            self._panels.append(matrices)
             left = self._operand(x)
-            memory = self._number(id(panels))
-            right = Operand(memory, 0, panels.shape, (0, 0, 0), x.dtype)
+            memory = self._number(id(matrices))
+            right = Operand(memory, 0, matrices.shape, (0, 0, 0), x.dtype)
             self.products.append(Product(left, right, self._operand(out), part=self.part, step=step))
 
+        def transposed(kernel: Kernel, left: Tensor, right: Tensor, out: Tensor, *, adds: bool) -> None:
+            multiply_transposed(kernel, left, right, out, adds=adds)
+            a, b, result = (self._operand(tensor) for tensor in (left.mT, right, out))
+            self.products.append(Product(a, b, result, adds, self.part, transposed=True))
+
         Panels.multiply = recorded  # type: ignore[method-assign, assignment]
+        panels.multiply_transposed = transposed
         try:
             with only_watched(), self:
                 yield
         finally:
             Panels.multiply = multiply  # type: ignore[method-assign]
+            panels.multiply_transposed = multiply_transposed
 
     @contextmanager
     def watch(self, part: str) -> Iterator[None]:
@@ -155,13 +165,11 @@ def replay(products: Sequence[Product]) -> Callable[[], None]:
     in between, they may grow until they overflow. This takes no time, unlike numbers close to zero.
     """
     ends: dict[tuple[int, torch.dtype], int] = {}
-    panels: dict[int, Panels] = {}
+    matrices: dict[int, Panels] = {}
     for product in products:
         ours = product.step is not None
-        if ours and product.right.memory not in panels:
-            kernel = library()
-            assert kernel is not None, "it has computed this product"
-            panels[product.right.memory] = Panels(kernel, torch.randn(product.right.shape))
+        if ours and product.right.memory not in matrices:
+            matrices[product.right.memory] = Panels(_kernel(), torch.randn(product.right.shape))
         for operand in (product.left, product.out) if ours else product[:3]:
             key = operand.memory, operand.dtype
             ends[key] = max(ends.get(key, 0), operand.end)
@@ -174,8 +182,10 @@ def replay(products: Sequence[Product]) -> Callable[[], None]:
     def make_call(product: Product) -> Callable[[], object]:
         left, out = place(product.left), place(product.out)
         if product.step is not None:
-            return _prepare(panels[product.right.memory], left, product.step, out)
+            return _prepare(matrices[product.right.memory], left, product.step, out)
         right = place(product.right)
+        if product.transposed:
+            return partial(_multiply_transposed, left.mT, right, out, adds=product.adds)
         if not product.adds:
             return partial(torch.matmul, left, right, out=out)
         add: Callable[..., Tensor] = torch.addmm if left.ndim == 2 else torch.baddbmm
@@ -190,13 +200,24 @@ def replay(products: Sequence[Product]) -> Callable[[], None]:
     return run
 
 
-def _prepare(panels: Panels, x: Tensor, step: Step, out: Tensor) -> Callable[[], None]:
-    prepared = panels.prepare(x, step, out)  # As little Python as possible: the engine has none there.
+def _kernel() -> Kernel:
+    kernel = library()
+    assert kernel is not None, "it has computed these products"
+    return kernel
+
+
+def _multiply_transposed(left: Tensor, right: Tensor, out: Tensor, *, adds: bool) -> None:
+    panels.multiply_transposed(_kernel(), left, right, out, adds=adds)  # It may be recorded again.
+
+
+def _prepare(matrices: Panels, x: Tensor, step: Step, out: Tensor) -> Callable[[], None]:
+    # As little Python as possible: the engine has none there.
+    prepared = matrices.prepare(x, step, out)
 
     def multiply() -> None:
         if is_watched():
-            panels.multiply(x, step, out)
+            matrices.multiply(x, step, out)
         else:
-            prepared()
+            prepared(torch.get_num_threads())
 
     return multiply

@@ -91,6 +91,18 @@ class Backend(ABC):
         """
         return TorchMatrices(matrices, copy=call.has_many_rows)
 
+    @staticmethod
+    def multiply_transposed(left: Tensor, right: Tensor, out: Tensor, *, adds: bool) -> None:
+        """``out = left^T right``, or added to ``out``: the gradient of weights.
+
+        Args:
+            left: the gradients of preactivations, ``[rows, gates]``.
+            right: what was multiplied by the weights, ``[rows, K]``.
+            out: ``[gates, K]``.
+            adds: whether to add.
+        """
+        torch.addmm(out, left.mT, right, beta=adds, out=out)
+
     def run(self, steps: range, products: Sequence[Matrices]) -> None:
         """Runs successive steps.
 

@@ -166,7 +166,8 @@ def backward_pass(
         for w, columns in zip(weights, call.columns, strict=True)
     ]
     parts = call.plan.pieces if again else (range(len(call.plan.steps)),)
-    grad_weights = GradWeights(weights, buffers, call.columns, parts)
+    multiply = choice.multiply_transposed
+    grad_weights = GradWeights(weights, buffers, call.columns, parts, multiply)
     if gradients.boundary is not None:
         last = _last_faces(call)
         gradients.boundary.map(lambda t: t[last].zero_())

@@ -1,7 +1,7 @@
 """The matrix products of a step, and of all steps: where the engine should spend its time."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -76,6 +76,7 @@ class GradWeights:
         buffers: the rows of all steps.
         columns: see :class:`Call`.
         parts: these steps: all of them, or those of each piece.
+        multiply: computes the products, see :meth:`Backend.multiply_transposed`.
     """
 
     def __init__(
@@ -84,8 +85,9 @@ class GradWeights:
         buffers: Buffers,
         columns: Sequence[slice],
         parts: Sequence[range],
+        multiply: Callable[..., None],
     ) -> None:
-        self._buffers, self._columns = buffers, columns
+        self._buffers, self._columns, self._multiply = buffers, columns, multiply
         plan, device = buffers.gates[0].plan, buffers.gates[0].data.device
         # Before the loop over the steps, which must not wait for copies to a device.
         self._by_set = {part: make_by_set(plan, device, part) for part in parts}
@@ -105,29 +107,23 @@ class GradWeights:
         ):
             read = sums._replace(weight=sums.weight[..., columns])
             grad, x = gates.of(part), inputs.of(part)[..., columns]
-            _add(read, grad, x, self._by_set[part], self._begun)
+            self._add(read, grad, x, self._by_set[part])
         self._begun.update(number for number, _ in self._by_set[part])
 
     def finish(self) -> list[PhaseWeights]:
         """The gradients, one per phase."""
         return self._sums
 
+    def _add(
+        self, sums: PhaseWeights, grad: Tensor, x: Tensor, by_set: Sequence[tuple[int, Tensor | slice]]
+    ) -> None:
+        """Adds the contribution of some blocks.
 
-def _add(
-    sums: PhaseWeights,
-    grad: Tensor,
-    x: Tensor,
-    by_set: Sequence[tuple[int, Tensor | slice]],
-    begun: Collection[int],
-) -> None:
-    """Adds the contribution of some blocks.
-
-    ``grad`` holds the gradients of their preactivations, ``[blocks, batch, gates]``, and ``x`` the
-    inputs of the product, ``[blocks, batch, K]``. ``by_set`` has the blocks of each weight set.
-    """
-    for number, blocks in by_set:
-        rows, columns = grad[blocks].flatten(0, 1), x[blocks].flatten(0, 1)
-        target = sums.weight[number]
-        torch.addmm(target, rows.mT, columns, beta=number in begun, out=target)
-        if sums.bias is not None:
-            sums.bias[number] += rows.sum(0, dtype=sums.bias.dtype)
+        ``grad`` holds the gradients of their preactivations, ``[blocks, batch, gates]``, and ``x`` the
+        inputs of the product, ``[blocks, batch, K]``. ``by_set`` has the blocks of each weight set.
+        """
+        for number, blocks in by_set:
+            rows, columns = grad[blocks].flatten(0, 1), x[blocks].flatten(0, 1)
+            self._multiply(rows, columns, sums.weight[number], adds=number in self._begun)
+            if sums.bias is not None:
+                sums.bias[number] += rows.sum(0, dtype=sums.bias.dtype)

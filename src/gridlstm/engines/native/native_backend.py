@@ -12,6 +12,7 @@ from torch import Tensor
 from gridlstm.block import Block
 from gridlstm.engines.backend import Backend, Boundary, kernel_reasons
 from gridlstm.engines.buffers import Buffers, Call, Gradients
+from gridlstm.engines.native import panels
 from gridlstm.engines.native.build import library, load_kernel
 from gridlstm.engines.native.compiler import describe_processors
 from gridlstm.engines.native.layout import ProductStruct, fill_grid, fill_steps, kind_of
@@ -91,6 +92,15 @@ class NativeBackend(Backend):
             return Backend.pack(matrices, call)
         return Panels(kernel, matrices)
 
+    @staticmethod
+    def multiply_transposed(left: Tensor, right: Tensor, out: Tensor, *, adds: bool) -> None:
+        """The same; see :meth:`Backend.multiply_transposed`."""
+        kernel = library()
+        if kernel is None or left.dtype != torch.float32 or _is_intel() or left.numel() == 0:
+            Backend.multiply_transposed(left, right, out, adds=adds)
+        else:
+            panels.multiply_transposed(kernel, left, right, out, adds=adds)
+
     def run(self, steps: range, products: Sequence[Matrices]) -> None:
         """In one call, if all products are those of ``product.h``; see :meth:`Backend.run`."""
         if not self._run_at_once("run", steps, products):
@@ -102,13 +112,13 @@ class NativeBackend(Backend):
             super().run_back(steps, products)
 
     def _run_at_once(self, name: str, steps: range, products: Sequence[Matrices]) -> bool:
-        kernel, panels = library(), [p for p in products if isinstance(p, Panels)]
-        if kernel is None or len(panels) < len(products) or is_watched():
+        kernel, ours = library(), [p for p in products if isinstance(p, Panels)]
+        if kernel is None or len(ours) < len(products) or is_watched():
             return False
-        structs = (ProductStruct * len(panels))(
+        structs = (ProductStruct * len(ours))(
             *(
                 ProductStruct(*p.shape[1:], columns.start, p.address)
-                for p, columns in zip(panels, self.call.columns, strict=True)
+                for p, columns in zip(ours, self.call.columns, strict=True)
             )
         )
         getattr(kernel, name)(

@@ -1,8 +1,9 @@
-"""Matrix products of a step by the compiled kernel: ``product.h``."""
+"""Matrix products by the compiled kernel, ``product.h``: those of a step, and gradients of weights."""
 
 import ctypes
 from collections.abc import Callable
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -13,12 +14,13 @@ from gridlstm.engines.products import Matrices
 from gridlstm.engines.workspace import Workspace
 from gridlstm.geometry import Step
 
-__all__ = ["Panels"]
+__all__ = ["Panels", "multiply_transposed"]
 
 _int, _pointer = ctypes.c_int64, ctypes.c_void_p
 _ints, _pointers = [_int], [_pointer]
 _PACK: list[Any] = _ints * 3 + _pointers + _ints * 3 + _pointers + _ints
 _MULTIPLY: list[Any] = _ints + _pointers + _ints * 3 + _pointers * 2 + _ints + _pointers + _ints * 2
+_TRANSPOSED: list[Any] = _ints * 3 + (_pointers + _ints) * 3 + _ints + _pointers + _ints
 
 
 @lru_cache(maxsize=1)
@@ -58,10 +60,10 @@ class Panels(Matrices):
 
     def multiply(self, x: Tensor, step: Step, out: Tensor) -> None:
         """See :meth:`Matrices.multiply`."""
-        self.prepare(x, step, out)()
+        self.prepare(x, step, out)(torch.get_num_threads())
 
-    def prepare(self, x: Tensor, step: Step, out: Tensor) -> Callable[[], None]:
-        """A function that multiplies, as :meth:`multiply`. The caller keeps the operands alive."""
+    def prepare(self, x: Tensor, step: Step, out: Tensor) -> Callable[[int], None]:
+        """A function that multiplies on so many threads. The caller keeps the operands alive."""
         groups = step.group_array
         return partial(
             self._multiply,
@@ -75,5 +77,31 @@ class Panels(Matrices):
             x.stride(1),
             out.data_ptr(),
             out.stride(1),
-            torch.get_num_threads(),
         )
+
+
+def multiply_transposed(
+    kernel: Kernel, left: Tensor, right: Tensor, out: Tensor, *, adds: bool
+) -> None:
+    """``out = left^T right``, or added to ``out``.
+
+    Args:
+        kernel: the compiled kernel.
+        left: ``[rows, M]``, float32, with contiguous rows, like the others.
+        right: ``[rows, N]``; at least one row.
+        out: ``[M, N]``.
+        adds: whether to add.
+    """
+    function, space_for = _transposed(kernel)
+    (rows, M), N, threads = left.shape, right.shape[1], torch.get_num_threads()
+    space = Workspace().take((space_for(N, threads),), left)
+    operands = [(t.data_ptr(), t.stride(0)) for t in (left, right, out)]
+    function(rows, M, N, *chain.from_iterable(operands), adds, space.data_ptr(), threads)
+
+
+@lru_cache(maxsize=1)
+def _transposed(kernel: Kernel) -> tuple[Any, Any]:
+    """``multiply_transposed`` and ``gradient_space`` with the types of their arguments."""
+    kernel.multiply_transposed.argtypes, kernel.multiply_transposed.restype = _TRANSPOSED, None
+    kernel.gradient_space.argtypes, kernel.gradient_space.restype = _ints * 2, _int
+    return kernel.multiply_transposed, kernel.gradient_space

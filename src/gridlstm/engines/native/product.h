@@ -4,6 +4,8 @@
  * padded with zeros, each read from its first byte to its last.
  *
  * A tile is up to TILE_ROWS rows of the result in one panel. Its sums stay in registers.
+ *
+ * The gradient of weights, a product over the rows of all steps, is made of the same tiles.
  */
 #if defined(__AVX512F__)
 enum { LANES = 16, TILE_ROWS = 12 };
@@ -11,6 +13,12 @@ enum { LANES = 16, TILE_ROWS = 12 };
 enum { LANES = 8, TILE_ROWS = 6 };
 #else
 enum { LANES = 4, TILE_ROWS = 6 };
+#endif
+#ifdef _OPENMP
+int omp_get_thread_num(void);
+#define THREAD omp_get_thread_num()
+#else
+#define THREAD 0
 #endif
 enum { PANEL_COLUMNS = 2 * LANES, DEPTH = 1024 }; /* DEPTH rows of a panel stay in the cache of a core. */
 
@@ -55,9 +63,10 @@ static inline void write_tile(float *out, int64_t columns, int64_t first, Vector
 
 #define TILE(R)                                                                                              \
     static void tile_##R(int64_t depth, const float *restrict panel, const float *restrict x, int64_t x_pitch, \
-                         float *restrict out, int64_t out_pitch, int64_t columns, int64_t first) {           \
+                         int64_t x_step, float *restrict out, int64_t out_pitch, int64_t columns,            \
+                         int64_t first) {                                                                    \
         EACH_##R(SUMS)                                                                                       \
-        for (int64_t k = 0; k < depth; k++, x++, panel += PANEL_COLUMNS) {                                   \
+        for (int64_t k = 0; k < depth; k++, x += x_step, panel += PANEL_COLUMNS) {                           \
             const Vector left = *(const Vector *)panel, right = *(const Vector *)(panel + LANES);            \
             EACH_##R(ADD)                                                                                    \
         }                                                                                                    \
@@ -68,7 +77,7 @@ TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
 TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 #endif
 
-typedef void Tile(int64_t, const float *, const float *, int64_t, float *, int64_t, int64_t, int64_t);
+typedef void Tile(int64_t, const float *, const float *, int64_t, int64_t, float *, int64_t, int64_t, int64_t);
 static Tile *const tiles[] = {
     0, tile_1, tile_2, tile_3, tile_4, tile_5, tile_6,
 #ifdef __AVX512F__
@@ -76,17 +85,13 @@ static Tile *const tiles[] = {
 #endif
 };
 
-/* One panel of the result, for all rows of a weight set. */
-static void multiply_panel(int64_t rows, int64_t K, const float *panel, const float *x, int64_t x_pitch, float *out,
-                           int64_t out_pitch, int64_t columns) {
+/* One panel of the result, of any number of rows: x has elements x[row * x_pitch + k * x_step]. */
+static void multiply_tiles(int64_t rows, int64_t depth, const float *panel, const float *x, int64_t x_pitch,
+                           int64_t x_step, float *out, int64_t out_pitch, int64_t columns, int64_t first) {
     const int64_t count = (rows + TILE_ROWS - 1) / TILE_ROWS;
-    for (int64_t k = 0; k < K; k += DEPTH) {
-        const int64_t depth = K - k < DEPTH ? K - k : DEPTH;
-        for (int64_t i = 0, r = 0, height; i < count; i++, r += height) {
-            height = (rows - r) / (count - i); /* As equal as possible: tiles of few rows are slower. */
-            tiles[height](depth, panel + k * PANEL_COLUMNS, x + r * x_pitch + k, x_pitch, out + r * out_pitch,
-                          out_pitch, columns, k == 0);
-        }
+    for (int64_t i = 0, r = 0, height; i < count; i++, r += height) {
+        height = (rows - r) / (count - i); /* As equal as possible: tiles of few rows are slower. */
+        tiles[height](depth, panel, x + r * x_pitch, x_pitch, x_step, out + r * out_pitch, out_pitch, columns, first);
     }
 }
 
@@ -98,12 +103,20 @@ void multiply(int64_t groups, const int64_t *group, int64_t batch, int64_t K, in
     _Pragma("omp parallel for schedule(static) num_threads(threads) if (parallel)")
     for (int64_t i = 0; i < groups * count; i++) {
         const int64_t *g = group + i / count * 3, p = i % count, c = p * PANEL_COLUMNS, row = g[1] * batch;
-        multiply_panel((g[2] - g[1]) * batch, K, panels + (g[0] * count + p) * K * PANEL_COLUMNS, x + row * x_pitch,
-                       x_pitch, out + row * out_pitch + c, out_pitch, N - c < PANEL_COLUMNS ? N - c : PANEL_COLUMNS);
+        const float *panel = panels + (g[0] * count + p) * K * PANEL_COLUMNS;
+        for (int64_t k = 0; k < K; k += DEPTH)
+            multiply_tiles((g[2] - g[1]) * batch, K - k < DEPTH ? K - k : DEPTH, panel + k * PANEL_COLUMNS,
+                           x + row * x_pitch + k, x_pitch, 1, out + row * out_pitch + c, out_pitch,
+                           N - c < PANEL_COLUMNS ? N - c : PANEL_COLUMNS, k == 0);
     }
 }
 
 int64_t panel_columns(void) { return PANEL_COLUMNS; }
+
+/* Copies a strip of rows; `width` is the distance of the copied rows. */
+static void copy_strip(int64_t rows, int64_t columns, const float *from, int64_t pitch, float *to, int64_t width) {
+    for (int64_t r = 0; r < rows; r++, from += pitch, to += width) memcpy(to, from, columns * sizeof(float));
+}
 
 /* A has elements a[set * set_pitch + k * row_pitch + column * column_pitch]. */
 void pack(int64_t sets, int64_t K, int64_t N, const float *a, int64_t set_pitch, int64_t row_pitch,
@@ -114,11 +127,54 @@ void pack(int64_t sets, int64_t K, int64_t N, const float *a, int64_t set_pitch,
         const int64_t c = i % count * PANEL_COLUMNS, columns = N - c < PANEL_COLUMNS ? N - c : PANEL_COLUMNS;
         const float *from = a + i / count * set_pitch + c * column_pitch;
         float *to = panels + i * K * PANEL_COLUMNS;
+        if (column_pitch == 1 && columns == PANEL_COLUMNS) {
+            copy_strip(K, columns, from, row_pitch, to, PANEL_COLUMNS);
+            continue;
+        }
         for (int64_t first = 0; first < K; first += LANES) { /* In squares: one side of them is transposed. */
             const int64_t last = K - first < LANES ? K : first + LANES;
             for (int64_t j = 0; j < PANEL_COLUMNS; j++)
                 for (int64_t k = first; k < last; k++)
                     to[k * PANEL_COLUMNS + j] = j < columns ? from[k * row_pitch + j * column_pitch] : 0;
+        }
+    }
+}
+
+/* The gradient of weights: out = left^T right, or added to out, for `rows` rows of `left` with M columns and of
+ * `right` with N. GRADIENT_ROWS rows are copied at a time, those of `right` into panels and those of `left` into
+ * strips of STRIP columns, so that tiles read contiguous memory. `space` holds both, see `gradient_space`.
+ */
+enum { GRADIENT_ROWS = 256, STRIP = 48 };
+
+int64_t gradient_space(int64_t N, int64_t threads) {
+    return GRADIENT_ROWS * ((N + PANEL_COLUMNS - 1) / PANEL_COLUMNS * PANEL_COLUMNS + threads * STRIP);
+}
+
+void multiply_transposed(int64_t rows, int64_t M, int64_t N, const float *left, int64_t left_pitch, const float *right,
+                         int64_t right_pitch, float *out, int64_t out_pitch, int64_t adds, float *space,
+                         int64_t threads) {
+    const int64_t panels = (N + PANEL_COLUMNS - 1) / PANEL_COLUMNS, strips = (M + STRIP - 1) / STRIP;
+    float *const strip_space = space + panels * PANEL_COLUMNS * GRADIENT_ROWS;
+    const int64_t parallel = threads > 1 && rows * M * N > 1 << 20;
+    _Pragma("omp parallel num_threads(threads) if (parallel)")
+    for (int64_t row = 0; row < rows; row += GRADIENT_ROWS) {
+        const int64_t depth = rows - row < GRADIENT_ROWS ? rows - row : GRADIENT_ROWS;
+        _Pragma("omp for schedule(static)")
+        for (int64_t p = 0; p < panels; p++) {
+            const int64_t c = p * PANEL_COLUMNS, columns = N - c < PANEL_COLUMNS ? N - c : PANEL_COLUMNS;
+            copy_strip(depth, columns, right + row * right_pitch + c, right_pitch,
+                       space + p * PANEL_COLUMNS * GRADIENT_ROWS, PANEL_COLUMNS);
+        }
+        _Pragma("omp for schedule(static)")
+        for (int64_t i = 0; i < strips; i++) {
+            const int64_t m = i * STRIP, width = M - m < STRIP ? M - m : STRIP;
+            float *strip = strip_space + THREAD * STRIP * GRADIENT_ROWS;
+            copy_strip(depth, width, left + row * left_pitch + m, left_pitch, strip, STRIP);
+            for (int64_t p = 0; p < panels; p++) {
+                const int64_t c = p * PANEL_COLUMNS, columns = N - c < PANEL_COLUMNS ? N - c : PANEL_COLUMNS;
+                multiply_tiles(width, depth, space + p * PANEL_COLUMNS * GRADIENT_ROWS, strip, 1, STRIP,
+                               out + m * out_pitch + c, out_pitch, columns, row == 0 && !adds);
+            }
         }
     }
 }
