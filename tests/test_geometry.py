@@ -172,10 +172,10 @@ def test_by_set_lists_the_blocks_of_each_weight_set(plan: Plan) -> None:
 
 
 def cuts(plan: Plan) -> list[Plan]:
-    """The same grid, cut along each dimension into pieces of several lengths."""
+    """The same grid, cut along each dimension into several numbers of pieces."""
     grid = plan.sizes, plan.reverse, plan.untied
-    lengths = [(i, length) for i, size in enumerate(plan.sizes) for length in {1, 2, size}]
-    return [make_plan(*grid, Cut(i, length)) for i, length in lengths]
+    numbers = [(i, count) for i, size in enumerate(plan.sizes) for count in {1, min(2, size), size}]
+    return [make_plan(*grid, Cut(i, count)) for i, count in numbers]
 
 
 @on_every_grid
@@ -189,23 +189,26 @@ def test_a_grid_that_is_not_cut_is_one_piece(plan: Plan) -> None:
 def test_pieces_hold_the_positions_of_a_cut_one_after_the_other(plan: Plan) -> None:
     for cut in cuts(plan):
         assert cut.cut is not None
-        i, length = cut.cut
+        i, count = cut.cut
         assert [s for piece in cut.pieces for s in piece] == list(range(len(cut.steps)))
-        assert len(cut.pieces) == -(-cut.sizes[i] // length)
-        places = positions(cut)
-        for number, piece in enumerate(cut.pieces):
+        assert len(cut.pieces) == count
+        places, travelled = positions(cut), 0
+        for piece in cut.pieces:
             assert all(cut.piece(s) == piece for s in piece)
             held = places[cut.steps[piece[0]].start : cut.steps[piece[-1]].stop]
-            assert {distance(cut, position)[i] // length for position in held} == {number}
+            along = {distance(cut, position)[i] for position in held}
+            assert along == set(range(travelled, travelled + len(along)))
+            assert len(along) in (cut.sizes[i] // count, -(-cut.sizes[i] // count))
             assert len(held) == cut.count(piece)
+            travelled += len(along)
 
 
 @on_every_grid
 def test_pieces_of_an_untied_grid_have_their_own_weights(plan: Plan) -> None:
     for cut in cuts(plan):
         assert cut.cut is not None
-        i, length = cut.cut
-        if cut.untied[i] and length == 1:
+        i, count = cut.cut
+        if cut.untied[i] and count == cut.sizes[i]:
             sets = [{number for number, _ in cut.by_set(piece)} for piece in cut.pieces]
             assert sum(map(len, sets)) == cut.sets
 

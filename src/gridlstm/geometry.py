@@ -76,11 +76,11 @@ class Cut(NamedTuple):
 
     Attributes:
         dimension: the number of the dimension along which it is cut.
-        length: the positions of a piece along it; the last piece may have fewer.
+        pieces: how many pieces there are; their lengths differ by one position at most.
     """
 
     dimension: int
-    length: int
+    pieces: int
 
 
 class GridShape(NamedTuple):
@@ -216,7 +216,7 @@ def make_plan(
     index = np.stack(
         [n - 1 - t if back else t for t, n, back in zip(travelled, sizes, reverse, strict=True)]
     )
-    piece, inside = _cut(travelled, cut)
+    piece, inside = _cut(travelled, sizes, cut)
     distance = inside.sum(0)
     weight_set = _numbers(index, sizes, untied)
     order = np.lexsort((*travelled[1:], weight_set, distance, piece))
@@ -233,7 +233,7 @@ def make_plan(
     for i, size in enumerate(sizes):
         leaves = travelled[i] == size - 1
         if cut is not None and i == cut.dimension:
-            leaves |= inside[i] == cut.length - 1
+            leaves |= _pieces(travelled[i] + 1, size, cut.pieces) > piece
         ahead = _numbers(travelled, sizes, [True] * dimensions) + prod(sizes[i + 1 :])
         following = number[np.where(leaves, 0, ahead)] - starts[(step + 1) % len(starts)]
         successors.append(np.where(leaves, -1, following))
@@ -262,13 +262,19 @@ def make_plan(
     )
 
 
-def _cut(travelled: Ints, cut: Cut | None) -> tuple[Ints, Ints]:
+def _cut(travelled: Ints, sizes: Sequence[int], cut: Cut | None) -> tuple[Ints, Ints]:
     """For each block, the number of its piece, and how far along each dimension of it the block is."""
     if cut is None:
         return np.zeros_like(travelled[0]), travelled
-    inside = travelled.copy()
-    piece, inside[cut.dimension] = np.divmod(travelled[cut.dimension], cut.length)
+    i, inside = cut.dimension, travelled.copy()
+    piece = _pieces(travelled[i], sizes[i], cut.pieces)
+    inside[i] -= -(-piece * sizes[i] // cut.pieces)  # The first position of the piece.
     return piece, inside
+
+
+def _pieces(positions: Ints, size: int, pieces: int) -> Ints:
+    """The piece of each position along a dimension of this size."""
+    return positions * pieces // size
 
 
 def _numbers(index: Ints, sizes: Sequence[int], counted: Sequence[bool]) -> Ints:

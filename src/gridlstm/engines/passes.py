@@ -135,6 +135,8 @@ def backward_pass(
     incoming: Sequence[State],
     buffers: Buffers,
     grads: Sequence[State],
+    *,
+    last_kept: bool = False,
 ) -> list[PhaseWeights | State]:
     """The backward of ``forward_pass``: the gradients of the weights and of the incoming sides.
 
@@ -142,6 +144,7 @@ def backward_pass(
 
     Args:
         grads: the gradients of what ``forward_pass`` returned.
+        last_kept: whether buffers for one piece still hold the last one.
     """
     like, count = buffers.hidden.data, len(call.block.transforms)
     workspace = Workspace()
@@ -173,7 +176,7 @@ def backward_pass(
         gradients.boundary.map(lambda t: t[last].zero_())
         copy(Move(slice(None), last), grads[_cut(call)], gradients.boundary)
     for part in reversed(parts):
-        if again:
+        if again and not (last_kept and part == parts[-1]):
             again.run(part, packed)
         backend.run_back(part, back)
         grad_weights.add(part)

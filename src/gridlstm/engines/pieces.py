@@ -10,8 +10,8 @@ from gridlstm.geometry import Cut, GridShape
 
 __all__ = ["boundary_faces", "choose_cut", "cut_dimension"]
 
-PIECES = 8
-"""The most pieces of a grid whose gates are recomputed: memory falls to about an eighth."""
+PIECES = 6
+"""The most pieces of a grid whose gates are recomputed: memory falls to about a sixth."""
 CACHE = 2**21
 """Bytes of weights that stay in the cache of a core, about."""
 
@@ -31,9 +31,9 @@ def choose_cut(
     if i is None:
         return None
     if shape.untied[i]:
-        return Cut(i, 1)
-    rows = prod(shape.sizes) // shape.sizes[i] * like.shape[1]
-    return Cut(i, max(-(-shape.sizes[i] // PIECES), -(-_least_rows(weights) // max(1, rows))))
+        return Cut(i, shape.sizes[i])
+    rows = prod(shape.sizes) * like.shape[1]
+    return Cut(i, max(1, min(PIECES, shape.sizes[i], rows // _least_rows(weights))))
 
 
 def _least_rows(weights: Sequence[PhaseWeights]) -> int:

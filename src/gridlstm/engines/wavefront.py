@@ -54,8 +54,9 @@ def run(
     """Runs a grid; see :func:`gridlstm.engines.reference.run` for the other arguments.
 
     Args:
-        recompute: keep only the vectors between a few pieces of the grid for the backward pass, which
-            computes one piece after the other again. Takes less memory and more time.
+        recompute: keep only the last of a few pieces of the grid, and the vectors between them, for the
+            backward pass, which computes one piece after the other again. Takes less memory and more
+            time.
 
     Raises:
         RuntimeError: inside a PyTorch transform that only the reference engine supports.
@@ -106,8 +107,8 @@ class _Wavefront(torch.autograd.Function):
             call,
             incoming[0].hidden,
             workspace,
-            states="two_steps" if recompute else "all_steps",
-            gates="one_step" if recompute else "all_steps",
+            states="piece" if recompute else "all_steps",
+            gates="piece" if recompute else "all_steps",
         )
         outputs = tuple(flatten(forward_pass(call, weights, incoming, buffers, trace)))
         # The sides too: a second derivative would depend on them, and they must not change in place.
@@ -127,16 +128,19 @@ class _Wavefront(torch.autograd.Function):
             split = _weight_count(ctx.call)
             weights, incoming = grouped(PhaseWeights, saved[:split]), grouped(State, saved[split:])
             workspace, buffers = ctx.workspace, ctx.buffers
-            if buffers is None or ctx.recompute:
-                workspace, kept = Workspace(), kept or kept_tensors(buffers)
+            # This overwrites the gates, even if it fails. A second backward pass recomputes them.
+            gates_lost, ctx.gates_lost = ctx.gates_lost, True
+            if buffers is None:
+                workspace, gates_lost = Workspace(), gates_lost or ctx.recompute
                 options = {"recompute": ctx.recompute, "copy": False}
                 buffers = restore_buffers(ctx.call, kept, workspace, **options)
-            # This overwrites the gates, even if it fails. A second backward pass recomputes them.
-            gates_lost, ctx.gates_lost = ctx.gates_lost and not ctx.recompute, True
             with torch.no_grad():
-                if gates_lost:
+                if gates_lost and not ctx.recompute:
                     forward_pass(ctx.call, weights, incoming, buffers, trace=False)
-                gradients = backward_pass(ctx.call, weights, incoming, buffers, grouped(State, grads))
+                upstream, last_kept = grouped(State, grads), not gates_lost
+                gradients = backward_pass(
+                    ctx.call, weights, incoming, buffers, upstream, last_kept=last_kept
+                )
             if not _graph_is_kept():
                 # Freed like saved tensors: the next call can use them, even if the graph lives on.
                 del ctx.buffers, ctx.workspace
