@@ -65,11 +65,12 @@ PRESETS = {
         bits=100,
         layers=12,
         hidden=200,
+        forget_bias=5.0,
         signs=False,
         start="signs",
         training=replace(_PAPER, rate=0.03, minutes=60, evaluate_every=5000),
     ),
-    "paper": ParityOptions(signs=False, start="signs", training=_PAPER),
+    "paper": ParityOptions(forget_bias=5.0, signs=False, start="signs", training=_PAPER),
 }
 
 

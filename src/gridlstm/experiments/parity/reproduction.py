@@ -22,11 +22,10 @@ FIGURES = {
             "smoke": RunPlan(_brief, [{"layers": (1, 2), "bits": (8, 10)}]),
             "laptop": RunPlan(
                 _bounded,
-                [  # Deep networks need small rates.
-                    {"rate": (0.03,), "layers": (12,), "bits": BITS, "seed": (0, 1, 2)},
-                    {"rate": (0.06,), "layers": (1, 2, 3, 6), "bits": BITS},
-                    {"rate": (0.03,), "layers": (25,), "bits": BITS},
-                    {"rate": (0.015,), "layers": (50, 100), "bits": BITS},
+                [
+                    {"layers": (12,), "bits": BITS, "seed": (0, 1, 2)},
+                    {"layers": (50, 100, 150), "bits": BITS[::2]},
+                    {"layers": (1, 3, 6, 25), "bits": BITS},
                 ],
             ),
             "paper": RunPlan(
