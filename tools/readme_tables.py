@@ -48,7 +48,7 @@ def search() -> str:
                 f"{group.runs[0]['experiment']}, {_task(group.runs[0])}",
                 f"{options['network'].replace('-', ' ')}, {options['layers']} x {options['hidden']}",
                 options["optimizer"],
-                *(f"{options[name]:g}" for name in settings),
+                *(str(options[name]) for name in settings),
                 group.seeds,
                 span([run["summary"]["samples"] / 1000 for run in solved], ".1f", " K")
                 + (f" ({len(solved)} of {len(group.runs)})" if solved and others else ""),
