@@ -278,6 +278,16 @@ def test_backward_twice(recompute: bool) -> None:
         torch.autograd.grad(loss, inputs)
 
 
+@pytest.mark.parametrize("time", [1, 2, 7])
+@pytest.mark.parametrize("hidden", [1, 3, 9])
+def test_recomputed_gates_of_small_grids(hidden: int, time: int) -> None:
+    grid = GridLSTM([Dim("time", size=time)], hidden, dtype=torch.float64)
+    sides = random_sides(grid, (time,), batch=1)
+    expected = gradients(grid, sides)
+    grid.recompute = True
+    assert_close(gradients(grid, sides), expected, **CLOSE)
+
+
 @each_engine
 def test_weights_changed_before_backward(engine: str) -> None:
     """The gradients are those of the weights that the forward pass used."""

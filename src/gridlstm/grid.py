@@ -75,9 +75,8 @@ class GridLSTM(Shareable, GridParameters, Drawable):
             names gives those of some dimensions: ``{"time": (0.05, 0.5)}``.
         engine: ``"wavefront"`` is fast; ``"reference"`` is the specification and supports second and
             forward-mode derivatives. Both give the same results.
-        recompute: keep only the last of a few pieces along the first dimension, and the vectors between
-            them, for the backward pass, which runs the others again: less memory, more time. Not with
-            the reference engine.
+        recompute: keep only the last of a few pieces along the first dimension for the backward pass,
+            which runs the others again: less memory, more time. Not with the reference engine.
         device: the device of the parameters.
         dtype: the dtype of the parameters, and of all vectors.
 

@@ -38,7 +38,7 @@ def choose_cut(
 
 def _least_rows(weights: Sequence[PhaseWeights]) -> int:
     """The rows of a piece below which adding up the weights' gradients takes much of the time."""
-    return weights[0].weight.shape[-1] // 4
+    return 1 + weights[0].weight.shape[-1] // 4
 
 
 def cut_dimension(
