@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,14 @@ samples = 60
 layers = [1, 2]
 forget-bias = [1.0]
 """
+
+
+@pytest.mark.parametrize("name", ["addition", "memorization"])
+def test_examples_have_three_seeds_of_each_setting(name: str) -> None:
+    plan = read_plan(Path(__file__).parent.parent / "examples" / "sweeps" / f"{name}.toml")
+    assert plan.experiment.name == name
+    seeds = Counter(cell.partition("seed=")[0] for cell in plan.cells)
+    assert set(seeds.values()) == {3}
 
 
 def test_a_plan_from_a_file(tmp_path: Path) -> None:
