@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from gridlstm.experiments.algorithmic.markers import marker_of
 from gridlstm.experiments.curve import Curve, read_curve
@@ -56,10 +57,20 @@ def draw_solutions(curves: Sequence[Curve]) -> Figure:
         handles, labels = axes.get_legend_handles_labels()
         labelled |= dict(zip(labels, handles, strict=True))
     figure.legend([*labelled.values()], [*labelled], fontsize=8, loc="outside lower center", ncols=3)
-    panels[0].set_ylabel("layers")
-    panels[0].set_ylim(bottom=0)  # The axis is shared, so it is set after all panels are drawn.
-    panels[0].yaxis.get_major_locator().set_params(integer=True)
+    _scale_layers(panels[0], sorted({curve.options.layers for curve in curves}))
     return figure
+
+
+def _scale_layers(axes: Axes, layers: Sequence[int]) -> None:
+    """Scales the vertical axis, which all panels share; by factors if depths differ much."""
+    axes.set_ylabel("layers")
+    if layers[-1] > 20 * layers[0]:
+        axes.set_yscale("log")
+        axes.set_yticks(layers, [str(number) for number in layers], minor=False)
+        axes.set_yticks([], minor=True)
+    else:
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _draw_network(axes: Axes, network: str, curves: Sequence[Curve]) -> None:
