@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 CURVES = {
     "addition-curve": ("runs-addition*.json", {"digits": 15}),
-    "memorization-curve": ("runs-memorization.json", {}),
+    "memorization-curve": ("runs-memorization*.json", {"layers": 16}),
     "characters-curve": ("characters-enwik8.json", {}),
     "translation-curve": ("translation-tatoeba.json", {}),
     "images-curve": ("images-mnist.json", {}),
