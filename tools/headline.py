@@ -59,6 +59,12 @@ def _read(unit: str, scale: float, form: str) -> Callable[[RunGroup], str]:
     return lambda group: f"{span(group.summaries('samples', scale), form)} {unit}"
 
 
+def _addition(group: RunGroup) -> str:
+    easier = {"fill": "second numbers mostly zeros at first", "pace": "fewer digits at first"}
+    words = [f"{text}, unlike in the paper" for name, text in easier.items() if group.options.get(name)]
+    return ", ".join([_read("K samples", 1e-3, ".0f")(group), *words])
+
+
 def _characters(group: RunGroup) -> str:
     read = span([n * group.options["chunk"] / 1e6 for n in group.summaries("samples")], ".0f")
     return f"{group.summary['parameters'] / 1e6:.2f} M weights, {read} M characters read"
@@ -67,7 +73,7 @@ def _characters(group: RunGroup) -> str:
 KINDS = {
     "addition": Kind(
         "addition of 15 digits", "digits right", "runs-*.json", "accuracy",
-        _evaluated("accuracy", 100), (".1f", " %"), True, _read("K samples", 1e-3, ".0f"),
+        _evaluated("accuracy", 100), (".1f", " %"), True, _addition,
     ),
     "memorization": Kind(
         "memorization of 20 symbols", "samples until solved", "runs-*.json", "samples",
