@@ -61,7 +61,7 @@ def search() -> str:
 
 def solutions() -> str:
     """Samples until a parity was solved, by network and size."""
-    return solutions_table(collected("figure-9.json")).markdown()
+    return solutions_table([*collected("figure-9.json"), *collected("figure-10.json")]).markdown()
 
 
 def _task(run: CollectedRun) -> str:

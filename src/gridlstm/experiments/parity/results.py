@@ -15,7 +15,7 @@ def solutions_table(runs: Sequence[CollectedRun]) -> Table:
     """
     sizes = sorted({run["options"]["bits"] for run in runs})
     rows: dict[tuple[int, str, str], dict[int, list[CollectedRun]]] = {}
-    for run in sorted(runs, key=lambda run: run["options"]["layers"]):
+    for run in sorted(runs, key=_order):
         options = run["options"]
         network = f"{options['network'].replace('-', ' ')}, {options['layers']} x {options['hidden']}"
         key = (options["layers"], network, f"{options['rate']:g}, start {options['start']}")
@@ -26,6 +26,11 @@ def solutions_table(runs: Sequence[CollectedRun]) -> Table:
     ]
     titles = ["network, layers x d", "rate", *(f"{size} bits" for size in sizes)]
     return Table(titles, cells, note=_accuracy(runs))
+
+
+def _order(run: CollectedRun) -> tuple[bool, int]:
+    """Grids first, then by layers."""
+    return "grid" not in run["options"]["network"], run["options"]["layers"]
 
 
 def _accuracy(runs: Sequence[CollectedRun]) -> str:
