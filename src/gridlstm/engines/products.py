@@ -15,6 +15,9 @@ from gridlstm.geometry import Step
 
 __all__ = ["GradWeights", "Matrices", "TorchMatrices"]
 
+_STRIP = 256
+"""Rows that are converted to another dtype at a time."""
+
 
 class Matrices(ABC):
     """The right operands of the products of a phase: a matrix A for each weight set."""
@@ -58,6 +61,18 @@ def _are_even(groups: Sequence[tuple[int, int, int]]) -> bool:
     """Whether all groups have as many blocks, one behind the other."""
     size = groups[0][2] - groups[0][1]
     return all((start, stop) == (i * size, (i + 1) * size) for i, (_, start, stop) in enumerate(groups))
+
+
+def _sum_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
+    """The sum of all rows in this dtype.
+
+    PyTorch converts all rows first if they have another one. On a CPU, a strip of them at a time, which
+    stays in its cache, takes an eighth of the time.
+    """
+    if rows.dtype == dtype or rows.device.type != "cpu" or is_recorded():
+        return rows.sum(0, dtype=dtype)
+    strips = [strip.sum(0, dtype=dtype) for strip in rows.split(_STRIP)]
+    return torch.stack(strips).sum(0)
 
 
 def _new(matrices: Tensor) -> Tensor:
@@ -126,4 +141,4 @@ class GradWeights:
             rows, columns = grad[blocks].flatten(0, 1), x[blocks].flatten(0, 1)
             self._multiply(rows, columns, sums.weight[number], adds=number in self._begun)
             if sums.bias is not None:
-                sums.bias[number] += rows.sum(0, dtype=sums.bias.dtype)
+                sums.bias[number] += _sum_rows(rows, sums.bias.dtype)
