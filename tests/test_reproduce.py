@@ -34,6 +34,17 @@ def test_smoke(gridlstm: Any, tmp_path: Path, number: str) -> None:
     assert (out / "runs").stat().st_mtime_ns == before[1]
 
 
+def test_bfloat16(gridlstm: Any, tmp_path: Path) -> None:
+    words = ("reproduce", "9", "--scale", "smoke", "--out", tmp_path, "--workers", 2)
+    code, _, errors = gridlstm(*words, "--bfloat16")
+    assert (code, errors) == (0, "")
+    written = json.loads((tmp_path / "smoke" / "figure-9.json").read_text())
+    assert [run["options"]["bfloat16"] for run in written["runs"]] == [True] * CELLS["9"]
+    code, _, errors = gridlstm(*words)  # The directory keeps its plan.
+    assert code == 2
+    assert "bfloat16" in errors
+
+
 @pytest.mark.parametrize("scale", get_args(Scale))
 @pytest.mark.parametrize("number", FIGURES)
 def test_plans_are_possible(number: str, scale: Scale) -> None:

@@ -1,6 +1,7 @@
 """The command ``gridlstm reproduce``: a figure of the paper, from the runs that it needs."""
 
 import sys
+from dataclasses import replace
 
 from gridlstm.commands.reproduce_options import FIGURES, ReproduceOptions
 from gridlstm.errors import ExpectedError, one_line
@@ -38,8 +39,9 @@ def _reproduce(number: str, options: ReproduceOptions) -> bool:
     """Makes one figure; whether all of its runs succeeded."""
     experiment, figure = FIGURES[number]
     runs = figure.plans[options.scale]
+    shared = replace(runs.options, training=replace(runs.options.training, bfloat16=options.bfloat16))
     samples = TESTED if options.scale == "smoke" else None
-    plan = SweepPlan(experiment, runs.options, runs.over, samples)
+    plan = SweepPlan(experiment, shared, runs.over, samples)
     out = options.out / options.scale / f"figure-{number}"
     sys.stdout.write(f"Figure {number}. {figure.about}: {len(plan.cells)} runs\n")
     sys.stdout.flush()
