@@ -23,7 +23,7 @@ FIGURES = {
                 _long,
                 [
                     {"network": ("tied-grid",)},
-                    {"network": ("untied-stacked",), "layers": (3,), "hidden": (300,)},
+                    {"network": ("untied-stacked",), "layers": (3,), "hidden": (226,)},
                 ],
             ),
             "paper": RunPlan(_paper, [{"network": ("tied-grid",)}]),
