@@ -129,7 +129,7 @@ def test_runs_that_cannot_be_loaded(tmp_path: Path) -> None:
     missing, empty, run = tmp_path / "missing", tmp_path / "empty", tmp_path / "run"
     with pytest.raises(RunError) as error:
         load(missing)
-    names = "characters, images, memorization, translation"
+    names = "characters, images, memorization, translation, wikipedia"
     assert str(error.value) == f"{missing}: expected a run directory or one of {names}; got neither"
     empty.mkdir()
     with pytest.raises(RunError, match="not a run directory"):
@@ -167,6 +167,6 @@ def test_the_zoo_says_how_its_networks_were_trained() -> None:
     """The commands in docs/zoo.md, which are made from the runs, have the options of the runs."""
     page = (Path(__file__).parent.parent / "docs" / "zoo.md").read_text()
     commands = re.findall(r"^gridlstm (train .*)$", page, re.MULTILINE)
-    trained = {words[1]: parse(words).options.experiment for words in map(shlex.split, commands)}
-    names = ("characters", "translation", "images", "memorization")
-    assert trained == {name: record_and_options(find_run(name))[1] for name in names}
+    trained = [parse(shlex.split(command)).options.experiment for command in commands]
+    names = ("characters", "wikipedia", "translation", "images", "memorization")
+    assert trained == [record_and_options(find_run(name))[1] for name in names]

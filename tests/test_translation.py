@@ -525,6 +525,10 @@ def test_other_text_is_not_resumed(gridlstm, tmp_path: Path) -> None:
             "side_dropout: expected 0 for attention, got 0.1",
         ),
         (
+            ["--network", "attention", "--entry", "every"],
+            "entry: expected first for attention, got every",
+        ),
+        (
             ["--network", "attention", "--encoder"],
             "encoder: expected False for attention, which has one, got True",
         ),

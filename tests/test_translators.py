@@ -30,6 +30,8 @@ MODELS: dict[str, Callable[[], Translator]] = {
     "reencoder, one grid": lambda: reencoder(num_layers=1),
     "reencoder, three grids": lambda: reencoder(num_layers=3),
     "reencoder, words in every grid": lambda: reencoder(num_layers=3, entry="every"),
+    "reencoder, words in every block": lambda: reencoder(entry="blocks"),
+    "reencoder, all options": lambda: reencoder(entry="blocks", encoder=True, embedding_size=5),
     "reencoder, short word vectors": lambda: reencoder(embedding_size=5),
     "reencoder, encoder": lambda: reencoder(encoder=True),
     "reencoder, encoder and long word vectors": lambda: reencoder(encoder=True, embedding_size=17),
@@ -124,7 +126,7 @@ def test_sentences_under_way_can_be_reordered_repeated_and_dropped(model: Transl
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("entry", ["first", "every"])
+@pytest.mark.parametrize("entry", ["first", "every", "blocks"])
 def test_the_reencoder_is_what_the_paper_says(entry: str) -> None:
     """Word by word and block by block in NumPy: sides, directions, stacking and where it is read."""
     torch.manual_seed(0)
@@ -154,11 +156,17 @@ def test_the_reencoder_is_what_the_paper_says(entry: str) -> None:
             left.append(travelling)
         return left, up
 
-    nothing = {(row, column): zero for row in range(3) for column in range(5)}
+    below = {(row, column): zero for row in range(3) for column in range(5)}
+    if entry == "blocks":
+        for row, column in below:
+            below[row, column] = tables["blocks_source.linear.bias"] + sum(
+                tables[f"blocks_{name}.linear.weight"] @ tables[f"{name}.weight"][word]
+                for name, word in (("source", source[column]), ("target", target[row]))
+            )
     words = [enter("target", word) for word in target.tolist()]
     columns = [enter("source", word) for word in source.tolist()]
-    _, up = run(0, words, list(columns), nothing, range(5))
-    if entry == "first":
+    _, up = run(0, words, list(columns), below, range(5))
+    if entry != "every":
         words, columns = [(zero, zero)] * 3, [(zero, zero)] * 5
     left, _ = run(1, words, columns, up, range(5)[::-1])
     read = np.array([np.concatenate(pair) for pair in left])
@@ -405,7 +413,7 @@ def test_a_few_sentences_are_learnt(make: Callable[[], Translator]) -> None:
         (lambda: Reencoder(0, 5, 4), ValueError, "source_words: expected at least 1, got 0"),
         (lambda: Reencoder(5, 5.0, 4), TypeError, "target_words: expected an integer, got 5.0"),
         (lambda: Reencoder(5, 5, 4, 0), ValueError, "num_layers: expected at least 1, got 0"),
-        (lambda: Reencoder(5, 5, 4, entry="last"), ValueError, "entry: expected one of first, every"),
+        (lambda: Reencoder(5, 5, 4, entry="last"), ValueError, "entry: expected one of first, every,"),
         (
             lambda: Reencoder(5, 5, 4, embedding_size=0),
             ValueError,

@@ -14,17 +14,18 @@ from gridlstm.training.rundir import RunDir
 NOTICE = Path(__file__).parent.parent / "src" / "gridlstm" / "data" / "embedded" / "NOTICE"
 FIGURES = {
     "characters": "{bits:.2f} bits per character, {characters:,} test characters",
+    "wikipedia": "{bits:.2f} bits per character, {characters:,} test characters",
     "translation": "perplexity {perplexity:.2f}, BLEU {bleu 1:.1f} (one reference) and {bleu all:.1f} "
     "(all), {sentences:,} test sentences",
     "images": "{error:.2%} error, {samples:,} test images",
     "memorization": "{accuracy:.2%} of symbols and {whole:.1%} of sequences right, "
     "{samples:,} test sequences",
 }
-"""What ``evaluation.json`` says, by experiment."""
+"""What ``evaluation.json`` says, by network."""
 
 
 def shipped() -> dict[str, RunDir]:
-    """The runs that come with the package, by the name of their experiment."""
+    """The runs that come with the package, by name."""
     return {name: open_run(None, name) for name in FIGURES}
 
 

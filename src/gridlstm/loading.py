@@ -17,7 +17,7 @@ def load(run: str | PathLike[str]) -> nn.Module:
 
     Args:
         run: the directory of a run, or else the name of a network that comes with the package:
-            ``"characters"``, ``"translation"``, ``"images"`` or ``"memorization"``.
+            ``"characters"``, ``"wikipedia"``, ``"translation"``, ``"images"`` or ``"memorization"``.
 
     Returns:
         The module that the experiment trains: a

@@ -54,13 +54,13 @@ class Trained(NamedTuple):
 
 
 def open_run(path: Path | None, experiment: str) -> RunDir:
-    """Opens a run. Default: the run of an experiment that comes with the package.
+    """Opens a run, see :func:`find_run`. Default: that of an experiment that comes with the package.
 
     Raises:
         RunError: if there is no such run.
     """
     if path is not None:
-        return RunDir.open(path)
+        return find_run(path)
     embedded = _embedded() / experiment
     if not embedded.is_dir():
         raise RunError(

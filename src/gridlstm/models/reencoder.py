@@ -19,8 +19,8 @@ from gridlstm.state import State
 
 __all__ = ["Entry", "Reencoder"]
 
-Entry = Literal["first", "every"]
-"""The grids of a Reencoder that words enter."""
+Entry = Literal["first", "every", "blocks"]
+"""Where words enter a Reencoder."""
 
 
 class Reencoder(Translator):
@@ -43,7 +43,9 @@ class Reencoder(Translator):
             target word entered, so the path from one target word to the next is ``num_layers`` blocks
             long, whatever the length of the source.
         entry: with ``"first"``, words enter the first grid only, and the grids above receive only the
-            depth side of the grid below; with ``"every"``, the same vectors enter every grid.
+            depth side of the grid below; with ``"every"``, the same vectors enter every grid. With
+            ``"blocks"``, words also enter each block of the first grid, along depth: the sum of a
+            projection of its source word and one of its target word.
         embedding_size: the length of the word vectors, which are projected into the hidden and memory
             vectors of a side, and of the vectors from which words are predicted. Default: a word has a
             hidden and a memory vector of its own, ``2 · hidden_size`` in all, without a projection.
@@ -60,6 +62,7 @@ class Reencoder(Translator):
         target.weight: the same for target words.
         enter_source, enter_target: the projections of word vectors, if ``embedding_size`` is given, or
             of the encoder's output.
+        blocks_source, blocks_target: the projections that enter every block, with ``"blocks"``.
         forwards, backwards: the two directions of the encoder.
         leave.weight: ``[embedding, 2 · hidden]``, if ``embedding_size`` is given.
         stack.grids.K: the grid of layer K. Weights are tied along source and target; every layer has
@@ -75,7 +78,8 @@ class Reencoder(Translator):
           paper's language model. Word vectors are initialised from a normal distribution with standard
           deviation ``hidden_size ** -0.5``, or ``embedding_size ** -0.5`` with a projection.
         - Depth is a non-LSTM dimension with the identity (Eq. 8), as in the paper. Nothing enters the
-          first grid along it.
+          first grid along it, except with ``"blocks"``, which is not in the paper; Bahar, Brix and Ney
+          (2018) let words enter every block of a two-dimensional LSTM.
         - The paper does not say whether words enter the grids above the first: ``entry`` chooses. With
           ``"first"`` those sides are zero.
         - Source sentences are masked by their lengths: a block beyond the end passes its vectors on.
@@ -149,6 +153,12 @@ class Reencoder(Translator):
         if encoder or embedding_size is not None:
             width = pair if encoder else size
             self.enter_source = Projection(width, hidden_size, memory=True, bias=bias, **place)
+        self.blocks_source: Projection | None = None
+        self.blocks_target: Projection | None = None
+        if entry == "blocks":
+            width = pair if encoder else size
+            self.blocks_source = Projection(width, hidden_size, memory=False, bias=bias, **place)
+            self.blocks_target = Projection(size, hidden_size, memory=False, bias=False, **place)
         if embedding_size is not None:
             self.enter_target = Projection(size, hidden_size, memory=True, bias=bias, **place)
             self.leave = nn.Linear(pair, size, bias=False, **place)
@@ -163,7 +173,8 @@ class Reencoder(Translator):
         for words, entering in ((self.source, self.enter_source), (self.target, self.enter_target)):
             size = self.hidden_size if entering is None else words.embedding_dim
             nn.init.normal_(words.weight, std=size**-0.5)
-        for module in (self.forwards, self.backwards, self.enter_source, self.enter_target):
+        projections = (self.enter_source, self.enter_target, self.blocks_source, self.blocks_target)
+        for module in (self.forwards, self.backwards, *projections):
             if module is not None:
                 module.reset_parameters()
         for linear in (self.leave, self.scores):
@@ -178,20 +189,27 @@ class Reencoder(Translator):
         return self._read(out[-1]["source"])
 
     def begin(self, source: Tensor, lengths: Tensor) -> Progress:
-        """The lengths, then the hidden and memory vectors of each grid's target side."""
-        entering = self._source_side(source, lengths)
+        """The lengths, and the hidden and memory vectors of each grid's target side.
+
+        With ``entry="blocks"``, last what source words add to every block.
+        """
+        words = self._source_words(source, lengths)
+        entering = _side(words, self.enter_source)
         above = entering if self.entry == "every" else entering.map(torch.zeros_like)
-        return lengths, *entering, *[vector for _ in range(1, self.num_layers) for vector in above]
+        added = () if self.blocks_source is None else (self.blocks_source(words).hidden,)
+        return lengths, *entering, *[v for _ in range(1, self.num_layers) for v in above], *added
 
     def step(self, words: Tensor, progress: Progress) -> tuple[Tensor, Progress]:
         """Runs one row of blocks in each grid."""
         lengths, *vectors = progress
-        carried = [State(h, m) for h, m in zip(vectors[::2], vectors[1::2], strict=True)]
-        entering = self._enter({"source": self._target_side(words.unsqueeze(1))})
-        sides = [{**words, "target": target} for words, target in zip(entering, carried, strict=True)]
+        carried, added = vectors[: 2 * self.num_layers], vectors[2 * self.num_layers :]
+        below = [State(h, m) for h, m in zip(carried[::2], carried[1::2], strict=True)]
+        previous = self._target_words(words.unsqueeze(1))
+        entering = self._enter({"source": _side(previous, self.enter_target)}, previous, *added)
+        sides = [{**words, "target": target} for words, target in zip(entering, below, strict=True)]
         out = self.stack(sides, lengths={"source": lengths})
-        vectors = [vector for layer in out for vector in layer["target"]]
-        return self._read(out[-1]["source"]).squeeze(1), (lengths, *vectors)
+        carried = [vector for layer in out for vector in layer["target"]]
+        return self._read(out[-1]["source"]).squeeze(1), (lengths, *carried, *added)
 
     def map_alignment(self, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
         """How much each block changes the memory of its row: ``‖m' - m‖`` along the source dimension.
@@ -214,23 +232,39 @@ class Reencoder(Translator):
         return torch.stack(maps)
 
     def _sides(self, source: Tensor, target: Tensor, lengths: Tensor) -> list[dict[str, State]]:
-        return self._enter(
-            {"target": self._source_side(source, lengths), "source": self._target_side(target)}
-        )
+        words, previous = self._source_words(source, lengths), self._target_words(target)
+        sides = {
+            "target": _side(words, self.enter_source),
+            "source": _side(previous, self.enter_target),
+        }
+        added = () if self.blocks_source is None else (self.blocks_source(words).hidden,)
+        return self._enter(sides, previous, *added)
 
-    def _enter(self, sides: dict[str, State]) -> list[dict[str, State]]:
-        """The sides with which words enter each grid."""
-        return [sides, *[sides if self.entry == "every" else {}] * (self.num_layers - 1)]
+    def _enter(
+        self, sides: dict[str, State], previous: Tensor, *added: Tensor
+    ) -> list[dict[str, State]]:
+        """The sides with which words enter each grid.
 
-    def _source_side(self, sentence: Tensor, lengths: Tensor) -> State:
+        Args:
+            sides: those along source and target.
+            previous: the vectors of target words, ``[batch, target, size]``.
+            added: what source words add to every block, ``[batch, source, hidden]``, if they do.
+        """
+        above = sides if self.entry == "every" else {}
+        if self.blocks_target is not None:
+            along_target = self.blocks_target(previous).hidden.unsqueeze(1)
+            sides = {**sides, "depth": State(added[0].unsqueeze(2) + along_target)}
+        return [sides, *[above] * (self.num_layers - 1)]
+
+    def _source_words(self, sentence: Tensor, lengths: Tensor) -> Tensor:
         words = self._drop(self.source(sentence))
         if self.forwards is not None and self.backwards is not None:
             both = self.forwards(words, lengths), self.backwards(words, lengths, reverse=True)
             words = self._drop(torch.cat(both, -1))
-        return _side(words, self.enter_source)
+        return words
 
-    def _target_side(self, sentence: Tensor) -> State:
-        return _side(self._drop(self.target(sentence)), self.enter_target)
+    def _target_words(self, sentence: Tensor) -> Tensor:
+        return self._drop(self.target(sentence))
 
     def _read(self, side: State) -> Tensor:
         vectors = read(side, "both").squeeze(-2)

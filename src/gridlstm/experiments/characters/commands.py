@@ -12,7 +12,7 @@ from gridlstm.experiments.characters import CHARACTERS
 from gridlstm.experiments.characters.data import encode, read_file
 from gridlstm.experiments.characters.options import GenerateOptions, ScoreOptions
 from gridlstm.experiments.characters.problem import make_model, measure
-from gridlstm.experiments.trained import open_run, options_of, stored_weights
+from gridlstm.experiments.trained import find_run, open_run, options_of, stored_weights
 from gridlstm.models.character_model import CharacterModel
 from gridlstm.models.generate import generate
 from gridlstm.pipes import print_json
@@ -60,7 +60,7 @@ def generate_text(options: GenerateOptions) -> None:
 
 def score_file(options: ScoreOptions) -> None:
     """Prints the bits per character of a file."""
-    model = load_model(RunDir.open(options.run))
+    model = load_model(find_run(options.run))
     text = read_file(options.file)
     alphabet = bytes(model.alphabet.tolist())
     known = np.isin(text, np.frombuffer(alphabet, np.uint8))

@@ -136,7 +136,8 @@ class GenerateOptions:
     """Generate text, character by character, with a network trained on characters."""
 
     run: OptionalRun = None
-    """The run's directory. Default: the network that comes with the package."""
+    """The run's directory, or wikipedia, a network that comes with the package. Default: another one,
+    trained on Shakespeare."""
     prompt: str = ""
     """The beginning of the text, which is printed, too."""
     length: int = 1000
@@ -162,7 +163,7 @@ class ScoreOptions:
     """Print the bits per character of a file, given a network trained on characters."""
 
     run: RunPath
-    """The run's directory."""
+    """The run's directory, or a network that comes with the package: characters or wikipedia."""
     file: Annotated[Path, Positional, arg(metavar="FILE")]
     """Any file. Bytes that the network does not know are skipped and counted."""
     streams: int = 1

@@ -65,6 +65,9 @@ class TranslationOptions(Options):
     encoder: bool = False
     """Read the source sentence with an LSTM in each direction before it enters the Reencoder.
     Not in the paper; the others always have an encoder."""
+    entry: Literal["first", "every", "blocks"] = "first"
+    """Where words enter a Reencoder: the first grid, every grid, or also each block of the first one.
+    The last is not in the paper."""
     dropout: float = 0.5
     """The probability of dropout: in the blocks of a Reencoder.
     In the others: of word vectors, between layers and before predictions."""
@@ -86,6 +89,8 @@ class TranslationOptions(Options):
         check_fields(self, "dropout", "side_dropout", least=0, below=1)
         if self.side_dropout and self.network != "reencoder":
             raise ValueError(f"side_dropout: expected 0 for {self.network}, got {self.side_dropout}")
+        if self.entry != "first" and self.network != "reencoder":
+            raise ValueError(f"entry: expected first for {self.network}, got {self.entry}")
         if self.encoder and self.network != "reencoder":
             raise ValueError(f"encoder: expected False for {self.network}, which has one, got True")
         if self.network == "depth-gated" and self.layers == 1:

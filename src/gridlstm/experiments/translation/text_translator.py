@@ -136,6 +136,7 @@ def make_model(options: TranslationOptions, source: Language, target: Language) 
             *sizes,
             embedding_size=options.word_size,
             encoder=options.encoder,
+            entry=options.entry,
             side_dropout=options.side_dropout,
             dropout=options.dropout,
             forget_bias=options.forget_bias,
