@@ -84,6 +84,20 @@ def test_characters_that_come_with_the_package() -> None:
         continue_text(model, "a", 0)
 
 
+def test_wikipedia_comes_with_the_package(gridlstm, tmp_path: Path) -> None:
+    words = ("--prompt", "[[Un", "--length", 12, "--temperature", 0)
+    code, output, errors = gridlstm("generate", "wikipedia", *words)
+    assert (code, errors) == (0, "")
+    assert output.startswith("[[University")
+    assert continue_text(load(Path("wikipedia")), "[[Un", 12, temperature=0) == output.rstrip("\n")
+    (tmp_path / "text").write_text("The [[United Kingdom]] is a country in [[Europe]].\n")
+    (english, shakespeare) = (
+        json.loads(gridlstm("score", name, tmp_path / "text")[1])["bits"]
+        for name in ("wikipedia", "characters")
+    )
+    assert english < 2 < shakespeare
+
+
 def test_a_translator_that_comes_with_the_package() -> None:
     translator = load("translation")
     assert isinstance(translator, TextTranslator)

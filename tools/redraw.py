@@ -22,6 +22,7 @@ CURVES = {
     "addition-curve": ("runs-addition*.json", {"digits": 15}),
     "memorization-curve": ("runs-memorization*.json", {"layers": 16}),
     "characters-curve": ("characters-enwik8.json", {}),
+    "characters-30m-curve": ("characters-30m.json", {}),
     "translation-curve": ("translation-tatoeba.json", {}),
     "images-curve": ("images-mnist.json", {}),
 }

@@ -78,7 +78,7 @@ def find_run(name: str | os.PathLike[str]) -> RunDir:
     path = Path(name)
     names = sorted(folder.name for folder in _embedded().iterdir())
     # A folder "images" with other files does not hide the network.
-    if name in names and not (path / "config.json").exists():
+    if str(path) in names and not (path / "config.json").exists():
         return open_run(None, path.name)
     if not path.exists():
         raise RunError(f"{path}: expected a run directory or one of {', '.join(names)}; got neither")
