@@ -196,8 +196,8 @@ class Reencoder(Translator):
         words = self._source_words(source, lengths)
         entering = _side(words, self.enter_source)
         above = entering if self.entry == "every" else entering.map(torch.zeros_like)
-        added = () if self.blocks_source is None else (self.blocks_source(words).hidden,)
-        return lengths, *entering, *[v for _ in range(1, self.num_layers) for v in above], *added
+        others = [vector for _ in range(1, self.num_layers) for vector in above]
+        return lengths, *entering, *others, *self._added(words)
 
     def step(self, words: Tensor, progress: Progress) -> tuple[Tensor, Progress]:
         """Runs one row of blocks in each grid."""
@@ -237,8 +237,11 @@ class Reencoder(Translator):
             "target": _side(words, self.enter_source),
             "source": _side(previous, self.enter_target),
         }
-        added = () if self.blocks_source is None else (self.blocks_source(words).hidden,)
-        return self._enter(sides, previous, *added)
+        return self._enter(sides, previous, *self._added(words))
+
+    def _added(self, words: Tensor) -> tuple[Tensor, ...]:
+        """What source words add to every block, ``[batch, source, hidden]``, if they do."""
+        return () if self.blocks_source is None else (self.blocks_source(words).hidden,)
 
     def _enter(
         self, sides: dict[str, State], previous: Tensor, *added: Tensor
@@ -248,7 +251,7 @@ class Reencoder(Translator):
         Args:
             sides: those along source and target.
             previous: the vectors of target words, ``[batch, target, size]``.
-            added: what source words add to every block, ``[batch, source, hidden]``, if they do.
+            added: see :meth:`_added`.
         """
         above = sides if self.entry == "every" else {}
         if self.blocks_target is not None:
