@@ -6,8 +6,8 @@ import pytest
 from gridlstm.data.draw import draw
 from gridlstm.experiments.addition.data import (
     AdditionTask,
-    FillingAdditionTask,
     GrowingAdditionTask,
+    SparseAdditionTask,
 )
 from gridlstm.experiments.addition.options import AdditionOptions
 from gridlstm.experiments.algorithmic.task import BLANK, BLOCK, Task
@@ -170,7 +170,7 @@ def test_numbers_that_grow() -> None:
 
 
 def test_second_numbers_fill_up() -> None:
-    task, shares = FillingAdditionTask(15, fill=10_000), []
+    task, shares = SparseAdditionTask(15, fill=10_000), []
     for first in (0, 5000, 10_000):
         samples = task.draw(3, first, 2000)
         decoded = [[task.show(s) for s in row] for row in samples.inputs[:20]]
@@ -191,8 +191,26 @@ def test_second_numbers_fill_up() -> None:
     assert not (task.draw(3, 0, 50).inputs == plain.draw(3, 0, 50).inputs).all()
 
 
-def test_numbers_grow_or_fill_up() -> None:
+@pytest.mark.parametrize("zeros", [0.25, 0.5, 0.75])
+def test_second_numbers_with_zeros_throughout(zeros: float) -> None:
+    task, plain = SparseAdditionTask(15, zeros), AdditionTask(15)
+    for first in (0, 1_000_000):
+        numbers = task.draw(3, first, 2000).inputs[:, 1:32]
+        assert (numbers[:, 1:15] == 1).mean() == pytest.approx(0.1, abs=0.01)
+        shares = (numbers[:, 17:] == 1).mean(1)
+        assert shares.mean() == pytest.approx(zeros + 0.1 * (1 - zeros), abs=0.02)
+        assert shares.min() < 0.1
+        assert shares.max() > 0.9
+    found, want = (t.draw(3, 0, 50, held_out=True).inputs for t in (task, plain))
+    assert (found == want).all()
+
+
+def test_numbers_are_made_easier_in_one_way() -> None:
     with pytest.raises(ValueError, match=r"^fill: expected None with pace 24000, got 100$"):
         AdditionOptions(pace=24_000, fill=100)
+    with pytest.raises(ValueError, match=r"^zeros: expected None with fill 100, got 0.5$"):
+        AdditionOptions(fill=100, zeros=0.5)
     with pytest.raises(ValueError, match=r"^fill: expected at least 1 or None, got 0$"):
         AdditionOptions(fill=0)
+    with pytest.raises(ValueError, match=r"^zeros: expected more than 0 and below 1 or None, got 1.0$"):
+        AdditionOptions(zeros=1.0)

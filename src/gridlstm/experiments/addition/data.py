@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gridlstm.data.draw import draw
 from gridlstm.experiments.algorithmic.task import BLANK, Ints, Samples, Task
 
-__all__ = ["AdditionTask", "FillingAdditionTask", "GrowingAdditionTask"]
+__all__ = ["AdditionTask", "GrowingAdditionTask", "SparseAdditionTask"]
 
 SHORTEST = 3
 """The number of digits that growing numbers start with."""
@@ -99,22 +99,25 @@ class GrowingAdditionTask(AdditionTask):
 
 
 @dataclass(frozen=True)
-class FillingAdditionTask(AdditionTask):
-    """Addition whose training starts with second numbers that are mostly zeros.
+class SparseAdditionTask(AdditionTask):
+    """Addition whose training has second numbers with many zeros.
 
     Where the second number has a zero, the result has the digit of the first number, or the next one
-    after it. So a network first learns to keep a number, then to add single digits to it, and numbers
-    always have all digits, at the same places. The expected share of zeros falls from three quarters to
-    none after ``fill`` samples. Held-out samples are those of :class:`AdditionTask`.
+    after it. So a network learns to keep a number and to add single digits to it from the samples with
+    many zeros, and numbers always have all digits, at the same places. The probability of a zero
+    differs from sample to sample; ``zeros`` is its mean, at first or throughout. With ``fill``, it
+    falls to none after that many samples. Held-out samples are those of :class:`AdditionTask`.
     """
 
-    fill: int = 200_000
+    zeros: float = 0.75
+    fill: int | None = None
 
     def contents(self, seed: int, samples: Ints, attempt: int) -> Ints:
         """The digits of both numbers, ``[samples, 2 · digits]``, some of the second ones zero."""
         digits, stream = super().contents(seed, samples, attempt), ZEROS + 2 * attempt
-        left = 1 - np.minimum(1, samples / self.fill)[:, None]
-        kept = _fractions(seed, samples, 1, stream) ** (3 * left)
+        left = 1 if self.fill is None else 1 - np.minimum(1, samples / self.fill)[:, None]
+        # The mean of u ** k over u from 0 to 1 is 1 / (k + 1).
+        kept = _fractions(seed, samples, 1, stream) ** (self.zeros / (1 - self.zeros) * left)
         zero = _fractions(seed, samples, self.digits - 1, stream + 1) >= kept
         digits[:, self.digits + 1 :][zero] = 0
         return digits

@@ -22,6 +22,9 @@ class AdditionOptions(Options):
     fill: int | None = None
     """Start with second numbers that are mostly zeros, and with fewer zeros until this many samples.
     Default: random digits from the start, as in the paper."""
+    zeros: float | None = None
+    """Replace digits of second numbers by zeros throughout training: this share of them on average,
+    and a different one in each sample. Default: random digits only, as in the paper."""
     network: SymbolNetwork = "tied-grid"
     """The network to train: 2-LSTM or Stacked LSTM, with weights tied along depth or not."""
     layers: Layers = 18
@@ -37,8 +40,13 @@ class AdditionOptions(Options):
         check_types(self)
         check_task(self, "digits", "layers", "hidden")
         check_fields(self, "pace", "fill", least=1, optional=True)
-        if self.pace is not None and self.fill is not None:
-            raise ValueError(f"fill: expected None with pace {self.pace}, got {self.fill}")
+        check_fields(self, "zeros", above=0, below=1, optional=True)
+        easier = [name for name in ("pace", "fill", "zeros") if getattr(self, name) is not None]
+        for other in easier[1:]:
+            raise ValueError(
+                f"{other}: expected None with {easier[0]} {getattr(self, easier[0])}, "
+                f"got {getattr(self, other)}"
+            )
 
     @property
     def size(self) -> int:

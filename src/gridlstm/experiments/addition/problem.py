@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gridlstm.experiments.addition.data import AdditionTask, FillingAdditionTask, GrowingAdditionTask
+from gridlstm.experiments.addition.data import AdditionTask, GrowingAdditionTask, SparseAdditionTask
 from gridlstm.experiments.addition.options import AdditionOptions
 from gridlstm.experiments.algorithmic.symbols import SymbolProblem
 
@@ -17,5 +17,7 @@ class AdditionProblem(SymbolProblem):
         if options.pace is not None:
             task = GrowingAdditionTask(options.digits, options.pace)
         if options.fill is not None:
-            task = FillingAdditionTask(options.digits, options.fill)
+            task = SparseAdditionTask(options.digits, fill=options.fill)
+        if options.zeros is not None:
+            task = SparseAdditionTask(options.digits, options.zeros)
         super().__init__(options, options.forget_bias, task)

@@ -12,7 +12,7 @@ __all__ = ["make_table"]
 
 SHOWN = ("digits", "length", "vocabulary", "bits", "network", "layers", "hidden")
 """Options that every row shows."""
-NAMED = ("optimizer", "pace", "fill", "start")
+NAMED = ("optimizer", "pace", "fill", "zeros", "start")
 """Options that a row names wherever they differ from the paper's settings."""
 
 
