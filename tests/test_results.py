@@ -52,6 +52,14 @@ def test_runs_that_differ_only_in_their_seed_share_a_row() -> None:
     assert (len(table.rows), table.note) == (1, "")
 
 
+def test_an_option_that_older_runs_do_not_have() -> None:
+    old, new = (collected("addition", seed=seed, fill=100) for seed in (0, 1))
+    assert old["options"].pop("zeros") is None
+    (group,) = group_runs([old, new])
+    assert group.seeds == "2"
+    assert len(group_runs([old, collected("addition", zeros=0.5)])) == 2
+
+
 def test_a_row_says_how_its_runs_ended() -> None:
     runs = [collected(reason=reason) for reason in ("solved", "minutes", "interrupted", "samples")]
     (group,) = group_runs(runs)

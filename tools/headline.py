@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
+from gridlstm.experiments.images.results import epochs
 from gridlstm.experiments.paper import PAPER, PaperResult
 from gridlstm.experiments.registry import find_experiment, from_flat
 from gridlstm.experiments.results import (
@@ -60,9 +61,18 @@ def _read(unit: str, scale: float, form: str) -> Callable[[RunGroup], str]:
 
 
 def _addition(group: RunGroup) -> str:
-    easier = {"fill": "second numbers mostly zeros at first", "pace": "fewer digits at first"}
+    easier = {
+        "fill": "second numbers mostly zeros at first",
+        "pace": "fewer digits at first",
+        "zeros": "many zeros in second numbers",
+    }
     words = [f"{text}, unlike in the paper" for name, text in easier.items() if group.options.get(name)]
     return ", ".join([_read("K samples", 1e-3, ".0f")(group), *words])
+
+
+def _images(group: RunGroup) -> str:
+    retrained = ["validation images used too"] if group.options["retrain"] else []
+    return ", ".join([f"{epochs(group)} epochs", *retrained])
 
 
 def _characters(group: RunGroup) -> str:
@@ -95,7 +105,7 @@ KINDS = {
     ),
     "images": Kind(
         "handwritten digits", "test error", "images-*.json", "error",
-        _evaluated("error", 100), (".2f", " %"), False, _read("epochs", 1 / 50_000, ".0f"),
+        _evaluated("error", 100), (".2f", " %"), False, _images,
     ),
 }  # fmt: skip
 

@@ -151,7 +151,9 @@ def group_runs(runs: Iterable[CollectedRun], *alike: str) -> list[RunGroup]:
     """
     groups: dict[str, list[CollectedRun]] = {}
     for run in runs:
-        key = json.dumps([run["experiment"], compared_options(run["options"])], sort_keys=True)
+        # An option that is None is one that older runs do not have.
+        given = {k: v for k, v in compared_options(run["options"]).items() if v is not None}
+        key = json.dumps([run["experiment"], given], sort_keys=True)
         groups.setdefault(key, []).append(run)
     rows = [RunGroup(members) for members in groups.values()]
     return [row._replace(difference=_difference(row, rows, alike)) for row in rows]

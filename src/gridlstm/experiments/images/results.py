@@ -4,9 +4,18 @@ from collections.abc import Sequence
 
 from gridlstm.experiments.images.options import NETWORKS
 from gridlstm.experiments.paper import paper_results
-from gridlstm.experiments.results import CollectedRun, Table, group_runs, note_for, span
+from gridlstm.experiments.results import CollectedRun, RunGroup, Table, group_runs, note_for, span
 
-__all__ = ["make_table"]
+__all__ = ["epochs", "make_table"]
+
+TRAINING_IMAGES, RETRAINING_IMAGES = 50_000, 60_000
+"""Of MNIST, without and with those for validation."""
+
+
+def epochs(group: RunGroup) -> str:
+    """How often runs on MNIST have seen each training image."""
+    images = RETRAINING_IMAGES if group.options["retrain"] else TRAINING_IMAGES
+    return span(group.summaries("samples", 1 / images), ".0f")
 
 
 def make_table(runs: Sequence[CollectedRun]) -> Table:
@@ -14,9 +23,7 @@ def make_table(runs: Sequence[CollectedRun]) -> Table:
     groups, rows = group_runs(runs, "network", "layers", "hidden", "patch", "relu", "retrain"), []
     for group in groups:
         options = group.options
-        epoch = 60_000 if options["retrain"] else 50_000  # Only of MNIST; others differ in size.
         on_mnist = options["dataset"] == "mnist" and not options.get("folder")
-        epochs = span(group.summaries("samples", 1 / epoch), ".0f") if on_mnist else ""
         best = [100 * run["summary"]["best"]["error"] for run in group.runs if run["summary"]["best"]]
         retrained = ", validation images used too" if options["retrain"] else ""
         rows.append(
@@ -26,7 +33,7 @@ def make_table(runs: Sequence[CollectedRun]) -> Table:
                 f"{group.summary['parameters'] / 1e6:.2f} M",
                 group.seeds,
                 group.outcome,
-                epochs,
+                epochs(group) if on_mnist else "",
                 span(group.summaries("seconds", 1 / 60), ".0f"),
                 "" if options["retrain"] else span(best, ".2f", " %"),
                 span(group.evaluations("error", 100), ".2f", " %"),
