@@ -17,8 +17,8 @@ from zoo_table import zoo, zoo_commands
 from gridlstm.bench.summary import ratio_text, with_spread
 from gridlstm.experiments.parity.results import solutions_table
 from gridlstm.experiments.record import import_name
-from gridlstm.experiments.registry import EXPERIMENTS, from_flat
-from gridlstm.experiments.results import CollectedRun, Table, group_runs, read_runs, span
+from gridlstm.experiments.registry import EXPERIMENTS
+from gridlstm.experiments.results import CollectedRun, Table, read_runs
 from gridlstm.experiments.translation.results import translation_table
 
 ROOT = Path(__file__).parent.parent
@@ -35,38 +35,9 @@ def results(name: str, pattern: str) -> str:
     return table.markdown()
 
 
-def search() -> str:
-    """The runs of the search for settings: a row for each setting, over its seeds."""
-    settings = ("forget_bias", "rate", "warmup", "clip", "batch")
-    rows = []
-    for group in group_runs(collected("search-*.json")):
-        options = group.options
-        solved = [run for run in group.runs if run["summary"]["reason"] == "solved"]
-        others = [run for run in group.runs if run["summary"]["reason"] != "solved"]
-        rows.append(
-            [
-                f"{group.runs[0]['experiment']}, {_task(group.runs[0])}",
-                f"{options['network'].replace('-', ' ')}, {options['layers']} x {options['hidden']}",
-                options["optimizer"],
-                *(str(options[name]) for name in settings),
-                group.seeds,
-                span([run["summary"]["samples"] / 1000 for run in solved], ".1f", " K")
-                + (f" ({len(solved)} of {len(group.runs)})" if solved and others else ""),
-                span([100 * run["curve"][-1]["accuracy"] for run in others], ".0f", " %"),
-            ]
-        )
-    titles = ["task", "network", "optimiser", *(name.replace("_", " ") for name in settings)]
-    return Table([*titles, "seeds", "solved after", "accuracy of the others"], rows).markdown()
-
-
 def solutions() -> str:
     """Samples until a parity was solved, by network and size."""
     return solutions_table([*collected("figure-9.json"), *collected("figure-10.json")]).markdown()
-
-
-def _task(run: CollectedRun) -> str:
-    experiment = EXPERIMENTS[run["experiment"]]
-    return f"{from_flat(experiment, run['options']).size} {experiment.unit}"
 
 
 def translations() -> str:
@@ -132,7 +103,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "targets": targets,
     "accuracy": accuracy,
     "experiments": partial(results, "parity", "runs-*.json"),
-    "search": search,
     "solutions": solutions,
     "characters": partial(results, "characters", "characters-*.json"),
     "translation": partial(results, "translation", "translation-*.json"),
@@ -145,7 +115,7 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 PAGES = {
     "README.md": ("headline", "peers"),
-    "docs/experiments.md": ("experiments", "search", "solutions"),
+    "docs/experiments.md": ("experiments", "solutions"),
     "docs/characters.md": ("characters", "generation"),
     "docs/engine.md": ("accuracy", "speed", "training steps", "targets"),
     "docs/images.md": ("images",),
