@@ -10,7 +10,15 @@ __all__ = ["FIGURES"]
 _smoke, _laptop, _paper = (PRESETS[name] for name in ("smoke", "laptop", "paper"))
 _long = replace(
     _laptop,
-    training=replace(_laptop.training, samples=1_500_000, rate=4e-3, warmup=6400, minutes=None),
+    retrain=True,
+    training=replace(
+        _laptop.training,
+        samples=1_000_000,
+        rate=4e-3,
+        warmup=6400,
+        minutes=None,
+        evaluate_every=250_000,
+    ),
 )
 _brief = replace(_smoke, training=replace(_smoke.training, samples=100, evaluate_every=50))
 
