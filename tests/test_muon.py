@@ -33,6 +33,17 @@ def test_singular_values_become_about_one_and_directions_stay(
     assert (found - torch.diag_embed(values)).abs().max() < (rounding or 1e-9)
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (1, 218), (256, 1), (64, 192)])
+@pytest.mark.parametrize("product", [None, torch.bfloat16])
+def test_matrices_of_rank_one_do_not_grow(shape: tuple[int, int], product: torch.dtype | None) -> None:
+    """Their only singular value is their norm, which rounding may put above 1."""
+    torch.manual_seed(0)
+    matrices = torch.randn(50, shape[0], 1) @ torch.randn(50, 1, shape[1])
+    largest = torch.linalg.matrix_norm(orthogonalise(matrices, product), ord=2)
+    assert largest.min() > 0.65
+    assert largest.max() < 1.35
+
+
 def test_gates_are_orthogonalised_on_their_own() -> None:
     """The update of stacked gates is that of each gate as a parameter; other matrices are whole."""
     torch.manual_seed(0)

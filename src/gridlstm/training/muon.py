@@ -20,6 +20,9 @@ COEFFICIENTS = (
 """Of x, x³ and x⁵, one row per iteration: singular values from 0.002 to 1 end up between 0.68 and 1.32.
 
 Each row is the best quintic for where the rows before it leave them (Amsel et al., 2025)."""
+MARGIN = 1.02
+"""Beyond 1, each iteration enlarges a singular value. That of a vector is its norm, so it is kept a little
+below 1: rounded to bfloat16, it would otherwise become 16 or more."""
 VECTOR_PREFIXES = ("bias", "gain", "memory_", "peephole")
 """Names of vectors start with these. With one vector per untied position they have two axes."""
 
@@ -149,7 +152,7 @@ def orthogonalise(matrices: Tensor, product: torch.dtype | None = None) -> Tenso
         matrices: any but the smallest singular values, relative to the norm, end up close to 1.
         product: the dtype of the products. Default: that of the matrices.
     """
-    x: Tensor = matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + 1e-7)
+    x: Tensor = matrices / (MARGIN * torch.linalg.matrix_norm(matrices, keepdim=True) + 1e-7)
     tall = x.shape[-2] > x.shape[-1]
     x = (x.mT if tall else x).to(product or x.dtype).contiguous()
     for linear, cubic, quintic in COEFFICIENTS:
