@@ -24,7 +24,7 @@ _reencoder = {
     "network": ("reencoder",),
     "word_size": (256,),
     "forget_bias": (3.0,),
-    "dropout": (0.2,),
+    "dropout": (0.1,),
     "side_dropout": (0.3,),
     "seed": (0, 1, 2),
 }
@@ -40,11 +40,11 @@ FIGURES = {
                 _muon,
                 [  # All with word vectors of the same length; the second goes beyond the paper.
                     _reencoder,
-                    {**_reencoder, "encoder": (True,), "entry": ("blocks",)},
+                    {**_reencoder, "encoder": (True,)},
                     {
                         "network": ("attention",),
                         "layers": (1,),
-                        "hidden": (400,),
+                        "hidden": (256,),
                         "word_size": (256,),
                         "seed": (0, 1, 2),
                     },
