@@ -21,8 +21,8 @@ COEFFICIENTS = (
 
 Each row is the best quintic for where the rows before it leave them (Amsel et al., 2025)."""
 MARGIN = 1.02
-"""Beyond 1, each iteration enlarges a singular value. That of a vector is its norm, so it is kept below 1
-by this factor: rounded to bfloat16, it would otherwise become 16 or more."""
+"""Beyond 1, each iteration enlarges a singular value. That of a vector is its norm, so it is kept below
+1 by this factor: rounded to bfloat16, it would otherwise become 16 or more."""
 VECTOR_PREFIXES = ("bias", "gain", "memory_", "peephole")
 """Names of vectors start with these. With one vector per untied position they have two axes."""
 
