@@ -23,7 +23,7 @@ CURVES = {
     "memorization-curve": ("runs-memorization*.json", {"layers": 16}),
     "characters-curve": ("characters-enwik8.json", {}),
     "characters-30m-curve": ("characters-30m.json", {}),
-    "translation-curve": ("translation-256.json", {"hidden": 256}),
+    "translation-curve": ("translation-256.json", {}),
     "images-curve": ("images-mnist.json", {}),
 }
 """Learning curves: their runs, and options that these must have."""

@@ -11,6 +11,7 @@ _smoke, _laptop, _paper = (PRESETS[name] for name in ("smoke", "laptop", "paper"
 _muon = replace(
     _laptop,
     chinese="jieba",
+    word_size=256,
     training=replace(
         _laptop.training,
         optimizer="muon",
@@ -22,7 +23,6 @@ _muon = replace(
 )
 _reencoder = {
     "network": ("reencoder",),
-    "word_size": (256,),
     "forget_bias": (3.0,),
     "dropout": (0.1,),
     "side_dropout": (0.3,),
@@ -38,16 +38,10 @@ FIGURES = {
             "smoke": RunPlan(_brief, [{"network": ("reencoder", "attention")}]),
             "laptop": RunPlan(
                 _muon,
-                [  # All with word vectors of the same length; the second goes beyond the paper.
+                [
                     _reencoder,
-                    {**_reencoder, "encoder": (True,)},
-                    {
-                        "network": ("attention",),
-                        "layers": (1,),
-                        "hidden": (256,),
-                        "word_size": (256,),
-                        "seed": (0, 1, 2),
-                    },
+                    {**_reencoder, "encoder": (True,)},  # Beyond the paper.
+                    {"network": ("attention",), "layers": (1,), "seed": (0, 1, 2)},
                 ],
             ),
             "paper": RunPlan(_paper, [{"network": ("reencoder",), "seed": tuple(range(7))}]),
